@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.printable import printable_text
 
 

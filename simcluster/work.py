@@ -6,7 +6,8 @@ An operator says which kernels it launches and on what sizes; only a device know
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+from simcluster.deferred_dataclass import dataclass
 
 
 class DType(enum.Enum):

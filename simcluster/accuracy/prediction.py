@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -13,6 +12,7 @@ from simcluster.accuracy.hardware import HardwareSpec, hardware_of, named_hardwa
 from simcluster.accuracy.row import MeasuredRow
 from simcluster.cluster import Cluster, GroupPlacement, Numbers, load_cluster
 from simcluster.collectives import AUTO, Operation, all_algorithms, collective_time, group_site_of
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 
 HOST_COPY = "h2d"

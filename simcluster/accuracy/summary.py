@@ -5,13 +5,13 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from simcluster.accuracy.prediction import FigurePrediction, Prediction
 from simcluster.accuracy.row import MeasuredRow
+from simcluster.deferred_dataclass import dataclass
 
 LARGE_BYTES = 16 << 20
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from simcluster.advice.combination import after, gains, rank, together
 from simcluster.advice.tip_trials import TipTrials
 from simcluster.analysis import MemoryVerdict
+from simcluster.deferred_dataclass import dataclass
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.tuning import (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from simcluster.advice.advice import Advice
 from simcluster.advice.report import advice_document, advice_html, advice_text
+from simcluster.deferred_dataclass import dataclass
 from simcluster.tuning import Changes, Trial
 
 

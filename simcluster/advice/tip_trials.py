@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.tuning import Changes, OpenKnob, Trial, Trials, nearest_change

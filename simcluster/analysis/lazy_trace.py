@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from simcluster.analysis.memory_usage import AllocationAccount
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import find_idle_gaps, record_run
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import ClassTiming, Timing
 from simcluster.errors import TraceError
 from simcluster.trace import LazyRecording, Recording, Table

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from simcluster.cluster import Cluster, Device
+from simcluster.deferred_dataclass import dataclass
 from simcluster.program import InstructionBlock, Program, RankClasses
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from simcluster import units
 from simcluster.baseline.composition import SMALLEST_SHARE, Composition
+from simcluster.deferred_dataclass import dataclass
 
 MOST_LISTED = 3
 """Causes of a kind that are told: the largest."""

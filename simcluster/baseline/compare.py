@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 
 from simcluster.analysis import INFERENCE_METRICS, METRICS
@@ -14,6 +13,7 @@ from simcluster.baseline.measurement import ScenarioMeasurement
 from simcluster.baseline.record import Record
 from simcluster.baseline.scenario_bounds import Bound, ExpectedVerdict
 from simcluster.baseline.tolerance import FigureTolerance, Tolerances
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimclusterError
 
 _SAME_RATIO = 1e-9

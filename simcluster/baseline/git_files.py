@@ -7,9 +7,9 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import Problem, ScenarioError
 
 

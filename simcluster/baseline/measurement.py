@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from simcluster.analysis import MemoryVerdict
 from simcluster.baseline.record import Record
 from simcluster.baseline.scenario_bounds import Bound, ExpectedVerdict, bounds_of, check_bounds
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimclusterError, SimulationError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate

@@ -6,7 +6,6 @@ import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import RenderableType
@@ -18,6 +17,7 @@ from simcluster.baseline.causes import cause_lines
 from simcluster.baseline.compare import CheckOutcome, CheckStatus, Drift, DriftVerdict
 from simcluster.baseline.figure import figure_texts, short_name
 from simcluster.baseline.record import Record
+from simcluster.deferred_dataclass import dataclass
 from simcluster.draw import Cell, Column, render_text, renderables_html, screen_width, text_table
 from simcluster.printable import printable_text
 

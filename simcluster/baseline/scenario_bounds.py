@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from simcluster.analysis import ATTENTION_METRICS, INFERENCE_METRICS, METRICS, SHARED_METRICS, MemoryVerdict
 from simcluster.baseline.figure import figure_list_text, figure_named, figure_text, figure_texts, short_name
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Refused
 from simcluster.errors import Problem, ScenarioError
 from simcluster.job import JOB_METRICS

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from simcluster import units
 from simcluster.baseline.figure import EVERY, dimension, figure_list_text, figure_named, figure_texts
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import ScenarioError
 
 FORM = "write for example step_time=1%, peak_memory=512MiB, mfu=0.01, or 1% for every figure"

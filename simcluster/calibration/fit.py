@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from simcluster.calibration.optimiser import minimise
 from simcluster.calibration.parameter import Parameter
 from simcluster.calibration.stage import STAGES, MeasuredTask, Stage, weight_of
 from simcluster.cluster import Device, load_device
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError, ScenarioError
 
 LEAST_ROWS = 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from simcluster.accuracy import MeasuredKernel, device_of, kernel_task, stream_s
 from simcluster.calibration.figure_yaml import yaml_text
 from simcluster.calibration.shape_folds import fold_of
 from simcluster.cluster import Direction, load_device
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 
 LARGE_BYTES = 2**26

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from simcluster.cluster import Device, EfficiencyCurve
+from simcluster.deferred_dataclass import dataclass
 from simcluster.work import DType, Kernel
 
 KEYS = (512, 1024, 2048, 4096, 8192, 16384, 65536)

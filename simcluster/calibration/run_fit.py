@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from simcluster.accuracy import MeasuredRun, RunFigure, predict_runs, scenario_of
 from simcluster.calibration.fit import LARGE_ERROR, LEAST_GAIN, SMALL_ERROR, median_error, robust_loss
 from simcluster.calibration.run_parameter import RUN_PARAMETERS, RunParameter, root_profile
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import ScenarioError, SimclusterError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.plan import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.work import Kernel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from simcluster.accuracy import KernelTask, MeasuredKernel
 from simcluster.calibration.parameter import (
@@ -26,6 +26,7 @@ from simcluster.calibration.parameter import (
     stream_share,
 )
 from simcluster.cluster import Device
+from simcluster.deferred_dataclass import dataclass
 from simcluster.work import DType, GemmLayout, Kernel
 
 

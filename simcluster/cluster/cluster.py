@@ -10,7 +10,7 @@ routes).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from html import escape
 from typing import Any
 
@@ -44,6 +44,7 @@ from simcluster.cluster.topology import (
     Ranks,
     Topology,
 )
+from simcluster.deferred_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

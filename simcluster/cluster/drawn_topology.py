@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from simcluster import units
 from simcluster.cluster.interconnect import Numbers
 from simcluster.cluster.topology import Topology
+from simcluster.deferred_dataclass import dataclass
 from simcluster.draw import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, Box, BoxRow, Connection, Tone
 
 _TIERS: tuple[tuple[str, tuple[str, ...], Tone], ...] = (

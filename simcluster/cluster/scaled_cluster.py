@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from simcluster.cluster.cluster import Cluster
 from simcluster.cluster.device import DeviceSpeed
 from simcluster.cluster.host import Host, Protocol
 from simcluster.cluster.interconnect import FabricBuilder, FabricCards, Link, NetworkFabric
 from simcluster.cluster.topology import HostGroup
+from simcluster.deferred_dataclass import dataclass
 
 
 class HardwareFigure(enum.StrEnum):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from simcluster.cluster import GroupPlacement, Host, Reach, Topology, Wiring
 from simcluster.collectives.step import Ints
+from simcluster.deferred_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
 from simcluster.collectives.step import AlgorithmStep, Array, ChunkLayout, Ints, Routine
+from simcluster.deferred_dataclass import dataclass
 
 _HELD_BY_ROOT = (Operation.BROADCAST, Operation.SCATTER, Operation.SEND_RECEIVE)
 _HELD_BY_OWNER = (Operation.ALL_GATHER, Operation.GATHER)

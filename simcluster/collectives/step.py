@@ -7,11 +7,12 @@ One description serves values (``run_on_arrays`` moves chunks by it), loads on l
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from simcluster.deferred_dataclass import dataclass
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import Progress
 from simcluster.errors import PlanError, Problem, ScenarioError
 from simcluster.report import Comparison

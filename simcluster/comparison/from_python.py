@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from simcluster.comparison.compared_runs import ComparedRun, side_by_side
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import Progress
 from simcluster.errors import ScenarioError
 from simcluster.report import (

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document.composer import compose
 from simcluster.document.file import text_of
 from simcluster.document.mark import Mark, SourceText

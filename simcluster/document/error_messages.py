@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic_core import ErrorDetails
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document.scalar import resolve
 from simcluster.document.section import Refused
 from simcluster.document.shape import Shape

@@ -6,9 +6,10 @@ Renaming comes before validation. Nodes keep their marks, so an error points at 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document.document import Document
 from simcluster.document.section import Name, Section
 from simcluster.document.tree import DocumentNode, Key, plain_nodes

@@ -7,12 +7,12 @@ user meant, the schema itself is walked along the path of the error.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from pydantic import BaseModel
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document.wording import (
     BOOLEAN,
     INTEGER,

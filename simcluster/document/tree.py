@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document.mark import Mark
 from simcluster.document.scalar import Scalar
 from simcluster.document.wording import count_phrase, spelled_value

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
+
+from simcluster.deferred_dataclass import dataclass
 
 LENGTHS: Mapping[str, int] = MappingProxyType({"F": 1, "B": 2, "I": 1, "W": 1, "R": 1})
 """Units of time of each kind of action: a backward pass has twice the work of a forward pass."""

@@ -6,10 +6,11 @@ Text and lines take the colour of the text around (``currentColor``); fills are 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import escape
 
 from simcluster import units
+from simcluster.deferred_dataclass import dataclass
 
 FONT = "font-family:system-ui,-apple-system,'Segoe UI',sans-serif"
 ON_FILL = "#16181b"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.draw.svg import CHARACTER, ON_FILL, Canvas, text_fits
 from simcluster.draw.tone import BarPart, sum_of_parts
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from simcluster import units
+from simcluster.deferred_dataclass import dataclass
 from simcluster.draw.svg import CHARACTER, ON_FILL, Canvas, coordinate, text_fits, ticks, time_label
 from simcluster.draw.tone import Tone
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from rich.table import Table
 from rich.text import Text
+
+from simcluster.deferred_dataclass import dataclass
 
 Cell = str | Text
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.draw.markup import Markup
 from simcluster.draw.svg import CHARACTER, Canvas, text_fits
 from simcluster.draw.tone import Tone

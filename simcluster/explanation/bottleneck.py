@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simcluster import units
+from simcluster.deferred_dataclass import dataclass
 from simcluster.trace import RunDocument
 
 _LEAST = 0.01

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.scenario import Scenario
 from simcluster.simulation import BuiltScenario, build_scenario, run_built
@@ -28,8 +28,8 @@ _A_FLOW, _A_SOLVE, _WITH_TENANTS = 1, 5, 5
 _BUILT = 0.25
 """What planning takes of a plan that is not timed then, as a share of both."""
 
-_COMPILED = 0.35
-"""What an entry takes beyond ``FEW_ENTRIES``, where the engine's compiled loop runs."""
+_COMPILED, _COMPILED_FROM = 0.35, 10_000
+"""What an entry takes where the engine's compiled loop runs, and the entries from which on it does."""
 
 _SEARCH_TIMES = 10
 """About how many plans are timed for one that is planned by simulating."""
@@ -72,7 +72,7 @@ class Effort:
     def of_run(self, built: BuiltScenario) -> float:
         """What planning and timing a scenario takes."""
         entries = self.an_instruction * _num_instructions(built)
-        fast = max(0.0, entries - FEW_ENTRIES)
+        fast = max(0.0, entries - _COMPILED_FROM)
         return _planning_effort(built) + entries - (1 - _COMPILED) * fast
 
     def allows(self, entries: float) -> bool:

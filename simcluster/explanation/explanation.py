@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from simcluster.advice import EQUAL_TIME, Tip, gains, rank
 from simcluster.analysis import MemoryVerdict
 from simcluster.cluster import HardwareFigure
+from simcluster.deferred_dataclass import dataclass
 from simcluster.explanation.effort import FEW_EFFORT, Effort
 from simcluster.explanation.memory_changes import fitting_changes
 from simcluster.explanation.speed_changes import UntriedChange, tried_tips

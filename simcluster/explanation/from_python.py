@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.explanation.bottleneck import bottleneck_text
 from simcluster.explanation.explanation import Explanation, explain_scenario
 from simcluster.explanation.report import explanation_document, explanation_html, explanation_text

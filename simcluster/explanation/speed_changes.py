@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from simcluster.advice import Tip, single_trials
+from simcluster.deferred_dataclass import dataclass
 from simcluster.explanation.effort import LEFT_OUT
 from simcluster.tuning import Changes, OpenKnob, PresentRun, ReasonedKnob, Trials, reasoned_knobs
 

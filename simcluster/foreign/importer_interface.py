@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar, TypeVar
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import Problem, ScenarioError, SimclusterError, nearest
 from simcluster.foreign.reading import Flag, Untranslated, one_line
 from simcluster.foreign.translation import Facts

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from simcluster.deferred_dataclass import dataclass
 
 Side = Literal["left", "right"]
 """Where the replicas of a repeated calculation stand: as the outermost factor or as the innermost."""

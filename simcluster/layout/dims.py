@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout.halo import Halo
 from simcluster.layout.layout import Layout
 from simcluster.layout.strategy import Strategy

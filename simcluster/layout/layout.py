@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout.halo import Halo
 from simcluster.layout.mesh import Mesh
 

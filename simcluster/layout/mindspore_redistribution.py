@@ -10,8 +10,9 @@ layouts are one device dim, which is what MindSpore's unification of device matr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout.layout import Layout
 from simcluster.layout.movement import Movement, MovementKind
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout.halo import Halo
 from simcluster.layout.layout import Layout
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout.axis import piece, whole
 from simcluster.layout.device_matrix import SubAxis
 from simcluster.layout.mesh import Mesh

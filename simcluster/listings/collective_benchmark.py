@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ from rich.text import Text
 from simcluster import units
 from simcluster.cluster import Cluster, Ranks, load_cluster
 from simcluster.collectives import AUTO, BenchmarkRow, CollectiveRequest, Operation, benchmark, refused_name
+from simcluster.deferred_dataclass import dataclass
 from simcluster.draw import Column, csv_text, quantities, render_text, renderables_html, text_table
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
 from simcluster.listings.part_sizes import RequestedParts, read_parts

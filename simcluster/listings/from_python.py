@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rich.console import RenderableType
 
 from simcluster.collectives import AUTO
+from simcluster.deferred_dataclass import dataclass
 from simcluster.draw import render_text, renderables_html
 from simcluster.errors import ScenarioError, nearest
 from simcluster.listings.catalog_entries import FAMILIES, entry_data, entry_parts, family_of, listing_parts

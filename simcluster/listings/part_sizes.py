@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from simcluster.collectives import MOST_RANKS, Imbalance, ImbalanceLaw, UnequalParts
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import names_file, text_of
 
 

@@ -8,10 +8,11 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
+
+from simcluster.deferred_dataclass import dataclass
 
 try:
     import fcntl

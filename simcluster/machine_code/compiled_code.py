@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from ctypes import CFUNCTYPE, addressof, byref, c_int32, c_int64, c_void_p
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, wraps
 from importlib import import_module
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.machine_code.code_file import CodeFile
 
 Function = TypeVar("Function", bound=Callable[..., Any])

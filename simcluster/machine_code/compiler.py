@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numba
 from numba.extending import register_jitable
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.machine_code.object_code import object_code_of
 from simcluster.machine_code.references import reference_to
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import Problem
 from simcluster.layout import Mesh
 from simcluster.model import Model, WithVocabulary, padded

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError, nearest
 from simcluster.model import Graph, graph_digests
 from simcluster.registry import names_in

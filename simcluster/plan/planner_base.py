@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 from simcluster.cluster import Cluster
 from simcluster.collectives import Selection
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model import FrameworkDependent, Model
 from simcluster.plan.data import InputPipeline
 from simcluster.plan.plan import Plan

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from simcluster.deferred_dataclass import dataclass
 from simcluster.plan.rules import StrategyRule
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model import Graph, Model
 from simcluster.plan.pass_list import PassList
 from simcluster.plan.plan import Placement

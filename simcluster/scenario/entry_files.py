@@ -8,10 +8,11 @@ start at its folder.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Document, DocumentNode, Key, plain_nodes, real_path
 from simcluster.errors import Problem, ScenarioError
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import json_schema
 from simcluster.scenario.aliases import other_tool_names
 from simcluster.scenario.spec import ScenarioSpec

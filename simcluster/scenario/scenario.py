@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from simcluster import units
 from simcluster.cluster import Cluster, ClusterSpec, parse_index_list
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Document, Refused, validate, validate_data
 from simcluster.draw import Column, html_table
 from simcluster.errors import Problem, ScenarioError, SimclusterError

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.scenario import Scenario
 from simcluster.search.planner import SearchResult, SimulatedPlan
 from simcluster.search.report import search_document, search_html, search_text

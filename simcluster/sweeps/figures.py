@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from simcluster import units
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import Problem, ScenarioError, nearest
 from simcluster.plan import InferenceSpec
 from simcluster.scenario import Scenario

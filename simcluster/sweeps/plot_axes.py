@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.draw import BLUE, GREEN, OLIVE, ORANGE, PINK, PURPLE, RED, TEAL, YELLOW, Tone
 from simcluster.sweeps.ranked_points import RankedPoints
 from simcluster.sweeps.table import short_names

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.sweeps.figures import CAPACITY, MEMORY, SweepFigure, time_figure
 from simcluster.sweeps.point import Row
 from simcluster.sweeps.variation import SweepSpace

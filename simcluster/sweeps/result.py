@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.draw import csv_text
 from simcluster.sweeps.plot_page import sweep_html, sweep_page
 from simcluster.sweeps.point import Row

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from simcluster._version import __version__
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import Problem, ScenarioError
 from simcluster.scenario import Scenario
 from simcluster.sweeps.result import SweepResult

@@ -6,10 +6,10 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import inline_data, resolve
 from simcluster.errors import Problem, ScenarioError
 

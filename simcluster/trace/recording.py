@@ -7,13 +7,14 @@ codes do, what they cost at each price, and the scripts; and for each class only
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import TraceError
 from simcluster.trace.slowed_kernels import first_stretched, stretch_kernels
 from simcluster.trace.table import Table

@@ -9,7 +9,7 @@ import io
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import orjson
 from numpy.typing import NDArray
 
 from simcluster import units
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Refused, check_readable
 from simcluster.errors import TraceError
 from simcluster.trace.atomic_files import atomic_path

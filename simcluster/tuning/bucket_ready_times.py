@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 
 import numpy as np
 
 from simcluster.cluster import Cluster, nanoseconds
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Movement, MovementKind
 from simcluster.model import Phase
 from simcluster.plan import ALONE, BucketCost, Buckets, Fusion, ReadyTimes, movement_cost

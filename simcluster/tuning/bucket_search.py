@@ -17,11 +17,12 @@ What fits into memory comes before what does not, then what is fastest; ties go 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from simcluster import units
 from simcluster.analysis import MemoryRule
 from simcluster.cluster import Cluster
+from simcluster.deferred_dataclass import dataclass
 from simcluster.plan import AUTO_MB, MB, SINGLE_BUCKET, Buckets, Plan
 from simcluster.tuning.bucket_ready_times import best_buckets
 from simcluster.tuning.searches import climb

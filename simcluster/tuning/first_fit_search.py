@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from simcluster.analysis import MemoryUse, MemoryVerdict, deciding_verdict, headroom
 from simcluster.cluster import Cluster, ClusterSpec
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import validate_data
 from simcluster.engine import RunSpec
 from simcluster.errors import PlanError, ScenarioError

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from simcluster.deferred_dataclass import dataclass
 from simcluster.registry import kinds
 from simcluster.tuning.knobs import Knob, KnobPurpose, PresentRun
 from simcluster.tuning.memory_knobs import OpenKnob

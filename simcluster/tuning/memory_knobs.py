@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.registry import kinds
 from simcluster.scenario import Scenario
 from simcluster.tuning.knobs import Changes, Knob, KnobPurpose

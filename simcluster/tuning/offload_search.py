@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 
 from simcluster import units
 from simcluster.analysis import MemoryRule, instruction_times
 from simcluster.cluster import Cluster
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.plan import CATEGORIES, CategorySpec, OffloadSpec, Plan
 from simcluster.program import Scope

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Mesh, Movement
 from simcluster.model import Block, Node, Phase
 from simcluster.plan import SUFFIX, local_bytes, recompute_in_block

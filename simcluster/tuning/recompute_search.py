@@ -11,11 +11,12 @@ other tools can say it, and the faster of both is taken.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from simcluster import units
 from simcluster.analysis import MemoryRule
 from simcluster.cluster import Cluster
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model import Block
 from simcluster.plan import Layers, Plan, RecomputeSpec
 from simcluster.program import FORWARD

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
+
+from simcluster.deferred_dataclass import dataclass
 
 Choice = TypeVar("Choice")
 

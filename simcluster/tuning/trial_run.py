@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from simcluster.analysis import AllocationAccount, MemoryRule
 from simcluster.cluster import Cluster
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import ClassTiming, Timing, classes_on_links, run
 from simcluster.model import Instance
 from simcluster.plan import Plan

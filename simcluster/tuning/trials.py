@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Generic, TypeVar
 
 from simcluster.analysis import MemoryRule, MemoryUse, MemoryVerdict, deciding_verdict
 from simcluster.cluster import Cluster
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimclusterError
 from simcluster.plan import Plan
 from simcluster.scenario import Scenario

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimulationError
 from simcluster.layout import Layout
 from simcluster.model import Array, MemoryPlace

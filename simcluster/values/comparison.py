@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Mesh
 from simcluster.model import Array, Rules
 from simcluster.values.exchange import local_part

@@ -5,10 +5,11 @@ from __future__ import annotations
 import enum
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Mesh
 from simcluster.model import Array, MemoryPlace
 from simcluster.program import (

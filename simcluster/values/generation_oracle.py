@@ -6,10 +6,10 @@ It has no cache and no passes: it evaluates the graph that training would differ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model import Array, Graph, Operator, Phase, Region
 from simcluster.values.source import SeededData
 

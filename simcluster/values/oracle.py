@@ -7,10 +7,11 @@ optimizer: no mesh, no layout, no collective, no schedule.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model import (
     Array,
     Block,

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from simcluster.cluster import HostPath
 from simcluster.collectives import Operation, UnequalParts
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimulationError
 from simcluster.layout import ROUTED, Layout, Mesh, Movement
 from simcluster.model import (

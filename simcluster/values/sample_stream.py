@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model import Array, TensorType
 from simcluster.values.source import SeededData
 

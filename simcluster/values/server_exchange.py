@@ -7,10 +7,11 @@ of two that run at once the one that ends later works on what the other has made
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimulationError
 from simcluster.model import Array, MemoryPlace, Region, SparseUpdate, Update
 from simcluster.program import Call, InstructionKind, ServerCall, ServerUpdateCall

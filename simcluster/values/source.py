@@ -6,11 +6,12 @@ Every array is drawn whole from a counter-based generator keyed by what it is, n
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model import Array, TensorType
 
 

@@ -6,11 +6,12 @@ Arrays are those of the replay; their elements count as many bytes as the Progra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from simcluster.collectives import Operation, UnequalParts
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimulationError
 from simcluster.layout import Movement, MovementKind
 from simcluster.model import Array, TensorSlice

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from simcluster.cluster import ClusterScale, HardwareFigure, figures_of
+from simcluster.deferred_dataclass import dataclass
 from simcluster.program import InstructionKind
 from simcluster.simulation import BuiltScenario, scaled_step
 

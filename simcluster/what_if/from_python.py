@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.report import message_display
 from simcluster.simulation import GivenScenario, build_scenario, scenario_of
 from simcluster.what_if.figure_effects import BY, FigureEffect, WhatIf, what_if

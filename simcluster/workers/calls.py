@@ -6,8 +6,9 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from simcluster.deferred_dataclass import dataclass
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simcluster.accuracy.kernels.library_passes import LibraryPass
 from simcluster.accuracy.kernels.row import MeasuredKernel
 from simcluster.cluster import Direction
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.work import DType, GemmLayout, Kernel, Work
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simcluster.accuracy.kernels.row import MeasuredKernel
 from simcluster.cluster import Direction
+from simcluster.deferred_dataclass import dataclass
 from simcluster.work import DType, Kernel, Work
 
 

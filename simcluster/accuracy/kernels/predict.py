@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 
 from simcluster.accuracy.kernels.device_words import device_of
@@ -12,6 +11,7 @@ from simcluster.accuracy.kernels.row import MeasuredKernel
 from simcluster.accuracy.kernels.works import kernel_task
 from simcluster.accuracy.prediction import FigurePrediction
 from simcluster.cluster import Device, Direction, device_names, load_device, operator_passes
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
 from simcluster.work import Work
 

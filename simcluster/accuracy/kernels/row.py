@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from simcluster.accuracy.table import parse_figure, parse_whole, read_table
+from simcluster.deferred_dataclass import dataclass
 
 COUNTS = ("batch", "m", "n", "k", "heads", "kv_heads", "head_dim", "seq_q", "seq_kv", "elements")
 COLUMNS = (

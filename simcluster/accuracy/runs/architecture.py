@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.uneven_stages import idle_layers
 from simcluster.accuracy.runs.words import known_words
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.model import ModelSpec
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from simcluster.accuracy.runs.predict import RunFigure, RunPrediction
 from simcluster.analysis import BandTable, ErrorBand, RunKind
+from simcluster.deferred_dataclass import dataclass
 
 LEAST_RUNS = 9
 """Of fewer runs nothing can be said that holds for nine of ten further ones."""
 
 
 def band_table(predictions: Sequence[RunPrediction]) -> str:
-    """The table of error bands as it is shipped; how it fares on runs left out stands above it."""
+    """The table of error bands as it is shipped, YAML whose rows are JSON; above it stands how it fares on
+    runs left out.
+    """
     runs = measured_errors(predictions)
     table = bands_of(runs)
     lines = ["# Made by simcluster accuracy RUNS.csv --bands FILE from published runs; not written by hand."]
@@ -25,7 +28,7 @@ def band_table(predictions: Sequence[RunPrediction]) -> str:
     lines += ["  # device, framework, plan, runs, median, nine of ten within"]
     for kind, band in table.bands.items():
         numbers = f"{band.runs}, {band.median:.4f}, {band.nine_of_ten:.4f}"
-        lines.append(f'  - [{kind.device}, {kind.framework}, "{kind.plan}", {numbers}]')
+        lines.append(f'  - ["{kind.device}", "{kind.framework}", "{kind.plan}", {numbers}]')
     return "\n".join(lines) + "\n"
 
 

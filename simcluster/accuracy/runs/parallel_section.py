@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.uneven_stages import multi_token_stages, stage_layers
 from simcluster.accuracy.runs.words import known_words
 from simcluster.accuracy.table import parse_whole
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.plan import WHOLE_EXPERTS, expert_axes, ulysses_entry
 

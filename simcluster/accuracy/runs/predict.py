@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from simcluster.accuracy.hardware import HardwareSpec, named_hardware
@@ -14,6 +14,7 @@ from simcluster.accuracy.runs.flop_rate import implied_step, states_flop_rate
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.translate import framework_of, scenario_of
 from simcluster.analysis import RunKind
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.accuracy.runs.predict import RunFigure, RunPrediction
+from simcluster.deferred_dataclass import dataclass
 
 LEAST_ROWS = 8
 """Fewer plans say little about their order."""

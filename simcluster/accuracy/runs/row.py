@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from simcluster.accuracy.table import parse_count, parse_figure, read_table
+from simcluster.deferred_dataclass import dataclass
 
 _COUNTS = (
     "layers",

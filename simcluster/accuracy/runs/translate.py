@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from simcluster.accuracy.hardware import HardwareSpec, hardware_of
@@ -15,6 +14,7 @@ from simcluster.accuracy.runs.recomputation import recomputation_of
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.words import FrameworkWords, known_words
 from simcluster.cluster import Host, load_cluster
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.plan import FrameworkSpec
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.critical_path.entry_graph import EntryGraph
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING
 
 Ints = NDArray[np.int64]

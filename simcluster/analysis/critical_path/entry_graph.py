@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.critical_path.gate_entries import GateEntries
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, GroupTiming, LinkedPart, Timing, Who, meeting_of
 from simcluster.errors import TraceError
 from simcluster.program import Program, RankClasses

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +15,7 @@ from simcluster.analysis.critical_path.path_parts import PartKind, PathParts
 from simcluster.analysis.critical_path.path_spans import spans_document
 from simcluster.analysis.critical_path.stage_slack import stage_slacks
 from simcluster.analysis.placed_program import PlacedProgram
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, Timing
 from simcluster.program import charged_to
 

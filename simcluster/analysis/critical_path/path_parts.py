@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.critical_path.critical_entries import CriticalEntries
 from simcluster.analysis.critical_path.entry_graph import EntryBlock, EntryGraph
+from simcluster.deferred_dataclass import dataclass
 
 Ints = NDArray[np.int64]
 

@@ -6,7 +6,6 @@ all who read the buffer), or the earliest (an allocation: the first of all who w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.timeline import EventIndex
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import GroupTiming
 from simcluster.model import MemoryPlace
 from simcluster.program import Category, Program

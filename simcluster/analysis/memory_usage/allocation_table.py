@@ -8,7 +8,7 @@ Which instruction decides is the same for all classes of a stage; their times pu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, Allocati
 from simcluster.analysis.memory_usage.stage_allocations import log_allocations
 from simcluster.analysis.timeline import NameIndex
 from simcluster.cluster import Device
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import ClassTiming
 from simcluster.model import MemoryPlace
 from simcluster.program import Program

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.block_lists import TOP, USED, Blocks, SizeRules, serve
+from simcluster.deferred_dataclass import dataclass
 from simcluster.machine_code import CompiledCode
 
 Ints = NDArray[np.int64]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, used_mem
 from simcluster.analysis.memory_usage.allocation_table import AllocationAccount
 from simcluster.analysis.memory_usage.memory_verdict import MemoryUse
 from simcluster.analysis.placed_program import PlacedProgram
+from simcluster.deferred_dataclass import dataclass
 from simcluster.draw import thin_levels
 from simcluster.engine import Timing
 from simcluster.model import MemoryPlace

@@ -9,7 +9,6 @@ run, once cached blocks were given back, or end out of memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 from simcluster.analysis.memory_usage.allocation_log import OUTSIDE
 from simcluster.analysis.memory_usage.allocator_replay import ReservedMemory, replay_allocator
 from simcluster.analysis.memory_usage.caching_allocator import PoolRules
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import RunSpec
 from simcluster.plan import AllocatorSpec, FrameworkSpec, PoolSpec
 from simcluster.trace import Table

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog, Numbers, OrderedRows
 from simcluster.analysis.memory_usage.event_bounds import find_event_bounds
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import GroupTiming
 
 Ints = NDArray[np.int64]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from simcluster.analysis.memory_usage.allocation_log import (
 )
 from simcluster.analysis.timeline import ARRIVAL, END, START, EventIndex, NameIndex
 from simcluster.cluster import Device
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import LinkedPart
 from simcluster.layout import without_root
 from simcluster.model import MemoryPlace

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from simcluster.analysis.placed_program import PlacedProgram
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model import Graph, Model, Operator, Phase, Routed
 from simcluster.plan import Plan, TrainingSpec
 from simcluster.work import Kernel, Work

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import InstructionTimes, instruction_times
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import ClassTiming, Timing
 from simcluster.plan import ServerPlan
 from simcluster.program import WITH_SERVER, InstructionKind, ServerCall

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from simcluster.analysis.metrics.model_flops import Flops, executed_flops
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import IDLE, PIPELINE_WAIT, break_down
 from simcluster.collectives import Operation
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import Timing
 from simcluster.layout import Mesh
 from simcluster.plan import Task

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import exposed_times
 from simcluster.cluster import Device
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, GroupTiming, Timing
 from simcluster.program import InstructionKind, charged_to, runs_kernels
 from simcluster.work import Kernel, Work

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.timeline.event_index import EventIndex
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import ClassTiming
 
 Ints = NDArray[np.int64]

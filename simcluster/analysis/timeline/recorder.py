@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.timeline.instruction_spans import NameIndex
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, ClassTiming, CodeEntries, LinkedPart
 from simcluster.program import COMPUTE, InstructionKind, Program
 from simcluster.trace import Recording, Table

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.timeline.idle_gaps import GroupGaps
 from simcluster.analysis.timeline.instruction_spans import NameIndex
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import Timing
 from simcluster.program import InstructionKind, Program
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from simcluster.accuracy import MeasuredKernel
+from simcluster.deferred_dataclass import dataclass
 
 BURST_NOTE = "short, near boost clock"
 """How rows of short runs say so: as those of published tables."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simcluster.collectives import Operation
+from simcluster.deferred_dataclass import dataclass
 
 OPERATIONS = (
     Operation.ALL_REDUCE,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import Any
 
@@ -14,6 +13,7 @@ from simcluster.calibration.measure.backend import Backend
 from simcluster.calibration.measure.benchmark import Benchmark, benchmarks
 from simcluster.calibration.measure.device_collective import DeviceCollective, collective_benchmarks
 from simcluster.cluster import Device, DeviceSpec
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import validate_data
 
 WARM_UPS, LAUNCHES = 3, 15

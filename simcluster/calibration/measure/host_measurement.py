@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from simcluster.calibration.measure.device_collective import DeviceCollective
@@ -17,6 +16,7 @@ from simcluster.calibration.measure.processor_facts import ProcessorFacts
 from simcluster.calibration.optimiser import minimise
 from simcluster.cluster import Cluster, ClusterSpec, HostSpec, host_names
 from simcluster.collectives import Operation, collective_time
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import validate_data
 from simcluster.errors import Problem, ScenarioError
 

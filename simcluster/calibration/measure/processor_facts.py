@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import Problem, ScenarioError
 
 CPU_INFO = Path("/proc/cpuinfo")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from simcluster.baseline import CheckFormat, CheckReport, check_formats
 from simcluster.cli.output.result_files import check_writable, write_text
 from simcluster.cli.output.terminal import has_colour, print_result
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import Problem, ScenarioError, nearest
 
 

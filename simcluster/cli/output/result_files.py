@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cli.output.terminal import print_note
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import real_path
 from simcluster.errors import Problem, ScenarioError
 from simcluster.listings import rank_list

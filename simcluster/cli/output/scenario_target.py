@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from simcluster.cli.output.result_files import check_writable, write_text
 from simcluster.cli.output.terminal import print_note, print_result
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import Problem, ScenarioError
 
 SCHEMA = "scenario.schema.json"

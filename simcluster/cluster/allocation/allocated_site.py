@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from simcluster.deferred_dataclass import dataclass
 
 ASCEND_910A = "ascend-910a"
 """The device whose rank tables have rules of their own."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
 from simcluster.cluster.allocation.msjob_spec import MSJobSpec
 from simcluster.cluster.topology import Ranks
+from simcluster.deferred_dataclass import dataclass
 
 
 class MapBy(StrEnum):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simcluster.cluster.interconnect import GroupPlacement, Reach
+from simcluster.deferred_dataclass import dataclass
 
 SCALE = 1_000_000
 """Shares of a device are whole millionths: then sums of them, and what they leave, are exact."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from simcluster.cluster.device.attention import AttentionModel
 from simcluster.cluster.device.communication_kernels import CommunicationKernels
 from simcluster.cluster.device.gemm import GemmModel
 from simcluster.cluster.device.kernel_time import body_seconds, waits_for_memory
 from simcluster.cluster.device.rates import DeviceSpeed, EfficiencyCurve, Price, nanoseconds
+from simcluster.deferred_dataclass import dataclass
 from simcluster.work import DType, Kernel, Work
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from simcluster.cluster.device.device import Device
 from simcluster.cluster.device.kernel_time import body_seconds, waits_for_memory
 from simcluster.cluster.device.rates import Rate
+from simcluster.deferred_dataclass import dataclass
 from simcluster.work import DType, Work
 
 Ints = NDArray[np.int64]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from simcluster.cluster.device.rates import Rate, larger, smaller
+from simcluster.deferred_dataclass import dataclass
 from simcluster.work import DType, GemmLayout
 
 SPLITS = (1, 2, 4, 8, 16, 32)

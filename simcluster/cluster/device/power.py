@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from simcluster.deferred_dataclass import dataclass
 
 CUBE = 3
 """Power beyond idle goes with clock x voltage^2, and voltage with the clock: the textbook law of CMOS."""

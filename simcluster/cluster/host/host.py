@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from simcluster.cluster.device import Device
 from simcluster.cluster.host.processors import HostKernels
 from simcluster.cluster.interconnect import HostFabric, HostNetwork, Island, Link, Pod, Wiring
+from simcluster.deferred_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from simcluster.cluster.host.host import Host
 from simcluster.cluster.interconnect import HostFabric, Link, Storage, Wiring
+from simcluster.deferred_dataclass import dataclass
 
 CLOSE, OUTER, CARD, TREE, TRUNK, SOCKET, MEMORY, OUTSIDE_HOST = 1, 3, 1, 2, 4, 1, 1, 100
 """What a step over a wire costs when the way is chosen: device links before the PCIe tree, no way through a

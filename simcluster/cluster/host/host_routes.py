@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from simcluster.cluster.host.host_graph import HostGraph, Wire
 from simcluster.cluster.interconnect import Numbers
+from simcluster.deferred_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from simcluster.cluster.device import Device
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.work import Kernel, Work
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster.interconnect.link import Reach
 from simcluster.cluster.interconnect.link_families import Numbers
+from simcluster.deferred_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

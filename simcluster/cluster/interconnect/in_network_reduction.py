@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Bandwidth, Section
 
 Format = Literal["fp64", "fp32", "fp16", "bf16", "fp8", "int64", "int32", "uint8"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
 from simcluster.cluster.interconnect.share_by_count import ALL, ShareByCount
+from simcluster.deferred_dataclass import dataclass
 
 
 class Level(enum.IntEnum):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster.interconnect.glob import Glob
+from simcluster.deferred_dataclass import dataclass
 
 Numbers: TypeAlias = NDArray[np.int64]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from simcluster.cluster.interconnect.in_network_reduction import SwitchReduction, SwitchReductionSpec
 from simcluster.cluster.interconnect.link import Link
 from simcluster.cluster.interconnect.link_families import LinkFamily, NameBlock, Numbers
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Figure, Refused, Section
 
 

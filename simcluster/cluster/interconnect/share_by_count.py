@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass
 from operator import itemgetter
+
+from simcluster.deferred_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

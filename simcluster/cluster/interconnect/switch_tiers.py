@@ -8,7 +8,6 @@ spine to each core over it; a message takes those that the hash of its two cards
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from simcluster.cluster.interconnect.group_placement import distinct_hosts, numb
 from simcluster.cluster.interconnect.in_network_reduction import SwitchReduction
 from simcluster.cluster.interconnect.link_families import Ends, LinkFamily, NameBlock, Numbers
 from simcluster.cluster.interconnect.network_fabric import CardRoutes, NetworkFabric
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Refused
 
 

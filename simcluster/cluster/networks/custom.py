@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
@@ -21,6 +21,7 @@ from simcluster.cluster.interconnect import (
     distinct_hosts,
     hashed,
 )
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import (
     Bandwidth,
     Duration,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
 from simcluster.cluster.interconnect import FabricBuilder, ReducingSpec, check_cables
 from simcluster.cluster.networks.leaf_spine import LeafSpine, Over
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Figure, PositiveInt
 
 

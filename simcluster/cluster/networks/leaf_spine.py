@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from simcluster.cluster.interconnect import FabricBuilder, Numbers, ReducingSpec, Tiers, check_cables
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Figure, PositiveInt
 
 Over = Annotated[float, Field(ge=1)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
 from simcluster.cluster.interconnect import FabricBuilder, Numbers, ReducingSpec, Tiers, check_cables
 from simcluster.cluster.networks.leaf_spine import Over, oversubscription_or_one
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Figure, PositiveInt, Refused
 
 

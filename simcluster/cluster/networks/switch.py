@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -19,6 +18,7 @@ from simcluster.cluster.interconnect import (
     ReducingSpec,
     SwitchReduction,
 )
+from simcluster.deferred_dataclass import dataclass
 
 
 class SwitchSpec(ReducingSpec):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Refused
 
 _PATTERN = r"^\s*\d+(\.\d+)?\s+[A-Z]{3}\s+per\s+device-hour\s*$"

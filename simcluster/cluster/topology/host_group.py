@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from simcluster.cluster.host import Host
 from simcluster.cluster.interconnect import FabricBuilder
 from simcluster.cluster.networks import Switch
 from simcluster.cluster.topology.rank_locations import RankPlaces, Ranks
+from simcluster.deferred_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

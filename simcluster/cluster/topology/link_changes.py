@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -12,6 +11,7 @@ from pydantic import Field, model_validator
 from simcluster.cluster.device import FASTEST, nanoseconds
 from simcluster.cluster.interconnect import Numbers
 from simcluster.cluster.topology.topology import Topology
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Bandwidth, Duration, Name, Refused, Section
 from simcluster.errors import PlanError, nearest
 from simcluster.units import bandwidth, seconds

@@ -7,7 +7,7 @@ together, so that it never is the narrowest unless a change makes it so.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -29,6 +29,7 @@ from simcluster.cluster.interconnect import (
 )
 from simcluster.cluster.topology.host_group import HostGroup, MixedRankPlaces, by_group
 from simcluster.cluster.topology.topology import Routes, Topology
+from simcluster.deferred_dataclass import dataclass
 
 TRUNK = "the cards of the group together: groups are joined by switches that never block"
 """Why a trunk carries what it carries."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster.interconnect import Numbers
+from simcluster.deferred_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,6 @@ composed by formula: the part inside a host is looked up in one table for all ho
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +27,7 @@ from simcluster.cluster.interconnect import (
 )
 from simcluster.cluster.networks import Switch
 from simcluster.cluster.topology.route_segments import ComposedRoutes, RouteSegment
+from simcluster.deferred_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -15,6 +14,7 @@ from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
 from simcluster.collectives.step import Floats, Routine
 from simcluster.collectives.traffic import UnequalParts, normalised, phases
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
 
 ROOTED = frozenset(

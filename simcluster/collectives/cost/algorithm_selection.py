@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from simcluster.collectives.algorithm import all_algorithms
 from simcluster.collectives.operation import Operation
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import matches
 
 AUTO = "auto"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from simcluster.cluster import Cluster, GroupPlacement
 from simcluster.collectives.cost.algorithm_cost import AlgorithmChoice, collective_time
 from simcluster.collectives.cost.algorithm_selection import AUTO, CollectiveRequest
 from simcluster.collectives.operation import Operation
 from simcluster.collectives.traffic import UnequalParts
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.collectives.step import Ints
 from simcluster.collectives.traffic.unequal_parts import UnequalParts
+from simcluster.deferred_dataclass import dataclass
 
 UNIT = 2**20
 """What a part of average size counts; drawn numbers are rounded to it, the same on every machine."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +14,7 @@ from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.step import AlgorithmStep, Floats, GroupExchange, Ints, Routine
 from simcluster.collectives.traffic.exchange_counts import count_exchange
 from simcluster.collectives.traffic.unequal_parts import UnequalParts
+from simcluster.deferred_dataclass import dataclass
 
 _Loaded: TypeAlias = tuple[Ints, Floats, NDArray[np.bool_]]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from simcluster.collectives.step import ChunkLayout, Floats, Ints
+from simcluster.deferred_dataclass import dataclass
 
 MOST = 2**53
 """Sums of whole numbers below it are exact in float64, in any order."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.draw.plots.figure import new_figure, plotly_objects
 from simcluster.draw.tone import Tone
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.draw.svg import CHARACTER, Canvas, coordinate, ticks
 from simcluster.draw.svg_bars import LIMIT
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simcluster.cluster import Cluster, GroupPlacement, HostPath
 from simcluster.collectives import AlgorithmChoice, Operation, collective_time, copy_time, work_time
+from simcluster.deferred_dataclass import dataclass
 from simcluster.program import (
     WITH_SERVER,
     CollectiveRequests,

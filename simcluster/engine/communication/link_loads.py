@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from simcluster.cluster import Cluster, nanoseconds
 from simcluster.collectives import AlgorithmChoice, Operation, algorithm_routine
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication.choices import Choices
 from simcluster.engine.communication.fabric import (
     Background,

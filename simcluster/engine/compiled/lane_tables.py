@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import NEVER, Links, Transfer
 from simcluster.engine.compiled.arrays import NONE, Arrays, Ints, Records
 from simcluster.engine.compiled.lanes import LANE, LANE_KIND, MEETING, Lanes

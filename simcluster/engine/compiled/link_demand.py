@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import Links, Transfer
 from simcluster.engine.compiled.arrays import NEVER, NONE, Floats, Ints
 from simcluster.engine.compiled.tables import GroupRows, offsets

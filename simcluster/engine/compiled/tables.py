@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from simcluster.cluster import SCALE
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import ClassGates, Links, Transfer, Who
 from simcluster.engine.compiled.arrays import (
     CHANGE,

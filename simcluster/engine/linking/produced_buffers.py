@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.linking.code_entries import CodeEntries
 from simcluster.engine.linking.row_lists import RowLists
 from simcluster.engine.linking.waits import Waits

@@ -8,11 +8,12 @@ they and what they wait for do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from simcluster.deferred_dataclass import dataclass
 
 Nanoseconds: TypeAlias = int | NDArray[np.int64]
 """Of one device, or an array over devices; both give the same."""

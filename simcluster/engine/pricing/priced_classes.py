@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster import SCALE, ResourceShare
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import ClassGates, Transfer, Who, meeting_of
 from simcluster.engine.linking import CodeEntries, LinkedPart, link_part, stuck
 from simcluster.engine.pricing.priced_group import PricedCode, PricedGroup

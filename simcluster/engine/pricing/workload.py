@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simcluster.cluster import DEVICES_OWN, Cluster, DispatchTime
 from simcluster.collectives import AUTOMATIC, Selection
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import Fabric
 from simcluster.program import FREE_CALLS, HostCalls, Program, RankClasses
 

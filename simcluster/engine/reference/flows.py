@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import simpy
 from simpy.events import NORMAL, EventPriority
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import CapacityChange, FlowPhase, Links, Transfer
 from simcluster.engine.reference.sharing import Row, fair_rates
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import ClassGates, gate_reason
 from simcluster.engine.reference.latch import Latch
 from simcluster.program import StepGate

@@ -11,7 +11,6 @@ the progress at a rate is an integer, and an end does not depend on how often ra
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, cycle, pairwise
 
@@ -20,6 +19,7 @@ import simpy
 from numpy.typing import NDArray
 
 from simcluster.cluster import SCALE, ResourceShare
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.linking import PARTS, Segments
 from simcluster.engine.timing import SlowedSegments
 

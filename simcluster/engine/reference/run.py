@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import Links, Who
 from simcluster.engine.linking import HEADING, LATE, NOTHING, STILL, Segments
 from simcluster.engine.pricing import PricedClasses, PricedGroup

@@ -7,13 +7,14 @@ only if the counter is not there yet; most waits cost nothing, and none an entry
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import repeat
 from typing import Any
 
 import simpy
 
 from simcluster.cluster import ResourceShare
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import Moves
 from simcluster.engine.reference.flows import Network
 from simcluster.engine.reference.gates import StreamGates

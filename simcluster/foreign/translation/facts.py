@@ -21,9 +21,10 @@ A file without any setting of its format is refused by ``Importer.expect``, whic
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import Problem
 from simcluster.foreign.reading import Flag, TranslationStatus, Untranslated
 from simcluster.foreign.translation.unsupported_features import UnsupportedFeature

@@ -6,7 +6,7 @@ for tables.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from simcluster.deferred_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.job.checkpoints.tensor_slices import TensorSlices, slices_of
 from simcluster.layout import Layout, Mesh
 from simcluster.work import DType

@@ -8,11 +8,11 @@ and its ranks (2), and the ranks with equal parameters (2); lists of ranks are a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Refused, content_of
 from simcluster.errors import ScenarioError
 from simcluster.job.checkpoints.checkpoint_content import CheckpointContent

@@ -9,13 +9,13 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Refused, json_object
 from simcluster.errors import ScenarioError
 from simcluster.job.checkpoints.checkpoint_content import CheckpointContent, SavedTensor

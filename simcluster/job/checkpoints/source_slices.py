@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.job.checkpoints.checkpoint_content import CheckpointContent, SavedTensor
 from simcluster.job.checkpoints.tensor_slices import TensorSlices, common_elements

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Refused, json_object
 from simcluster.errors import ScenarioError
 from simcluster.job.checkpoints.checkpoint_content import CheckpointContent, SavedTensor

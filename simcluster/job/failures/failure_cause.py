@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from simcluster.deferred_dataclass import dataclass
 from simcluster.job.failures.failure_law import FailureLaw
 from simcluster.job.failures.fleet import Component
 from simcluster.job.failures.incident import FailureEffect

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from simcluster.deferred_dataclass import dataclass
 
 Seconds: TypeAlias = NDArray[np.float64]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 
 Component: TypeAlias = Literal[

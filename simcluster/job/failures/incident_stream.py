@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.job.failures.failure_cause import FailureCause
 from simcluster.job.failures.failure_law import Exponential, FailureLaw
 from simcluster.job.failures.fleet import Fleet

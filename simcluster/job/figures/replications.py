@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import NormalDist, fmean, stdev
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.job.figures.job_figures import NANOSECOND, goodput_of, interruptions_of, training_ratio_of
 from simcluster.job.timeline import JobRecord
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simcluster.cluster import AllocatedHost, Allocation, MapBy
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import simpy
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimulationError
 from simcluster.job.job_costs import JobPhase, StartUp
 from simcluster.job.launch.communicator_setup import STORE_REQUEST, exchange_requests, setup_seconds

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.job.job_costs import JobPhase
 from simcluster.job.launch.launch_method import Rendezvous, launcher_of
 from simcluster.job.launch.launch_setting import LaunchSetting

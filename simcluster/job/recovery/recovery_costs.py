@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from simcluster.deferred_dataclass import dataclass
 from simcluster.job.failures import Lognormal
 from simcluster.job.job_costs import JobPhase, StartUp
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import ClassVar
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.job.job_costs import JobPhase
 from simcluster.job.recovery.recovery_costs import RecoveryCosts
 from simcluster.registry import kinds

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.job.failures import NANOSECONDS, Lognormal
 
 

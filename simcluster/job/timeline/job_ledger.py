@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from simcluster.deferred_dataclass import dataclass
 
 PROGRESS = "progress"
 """Steps that counted, at the pace of the whole, healthy cluster."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.job.job_costs import JobPhase
 from simcluster.job.recovery import RecoveryCosts, RecoveryPolicy, Survivors
 from simcluster.job.timeline.cluster_state import ClusterState, StepSummary

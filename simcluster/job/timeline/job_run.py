@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from simcluster import units
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.job.failures import NANOSECONDS, FailureEffect, Incident
 from simcluster.job.job_costs import JobPhase

@@ -5,8 +5,9 @@ from __future__ import annotations
 import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.job.failures import NANOSECONDS, FailureEffect, Incident
 from simcluster.job.recovery import Survivors
 

@@ -6,8 +6,9 @@ Whatever ends in between is found by division; one call costs a few pieces, howe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.job.timeline.cluster_state import StepSummary
 from simcluster.job.timeline.job_ledger import (
     CHECKPOINTS,

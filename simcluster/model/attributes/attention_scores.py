@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model.graph import Array, Region, TensorType, Zigzag, token_positions
 from simcluster.work import Kernel, Work
 

@@ -8,10 +8,10 @@ every S pixels, which is K - 2 P + R = S. Then those of a part reach P pixels be
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Window
 from simcluster.model.graph import Array, Region
 

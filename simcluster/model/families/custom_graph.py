@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, replace
+from dataclasses import MISSING, Field, fields, replace
 from functools import cache
 from typing import Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Refused
 from simcluster.errors import PlanError, nearest
 from simcluster.model.families.single_block import SingleBlockModel

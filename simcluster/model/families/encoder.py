@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Fraction, PositiveInt
 from simcluster.model.family_spec import AttentionKeys, LayerKeys, PositionKeys, VocabularyKeys
 from simcluster.model.graph import Block, BlockBuilder, Graph, Instance, TensorType

@@ -9,11 +9,12 @@ does (``v1.5``, as the frameworks ship it), or the first (``v1``, as published).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import PositiveInt, Refused
 from simcluster.model.attributes import PICTURE, StatisticsGroups, Windows
 from simcluster.model.family_spec import PictureKeys

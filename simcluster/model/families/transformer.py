@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Literal
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Fraction, NonNegativeInt, PositiveFloat, PositiveInt, Refused
 from simcluster.model.family_spec import (
     AttentionKeys,

@@ -7,9 +7,10 @@ learned positions, biases everywhere; the head reads the class token after a las
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import PositiveInt, Refused
 from simcluster.model.family_spec import AttentionKeys, LayerKeys, PictureKeys
 from simcluster.model.graph import Block, BlockBuilder, Graph, Instance, TensorType

@@ -9,11 +9,12 @@ matrices in fp16 (``tables: fp32``). Not modelled: its L2 term over the deep tab
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import PositiveInt
 from simcluster.model.family_spec import VocabularyKeys
 from simcluster.model.graph import UNIT, Block, BlockBuilder, Graph, Instance, TensorType

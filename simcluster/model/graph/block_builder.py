@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model.graph.graph import Block, Node, Role, Value
 from simcluster.model.graph.operator import Operator, TensorType
 from simcluster.work import DType

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import matches
 from simcluster.layout import Layout, Movement, Strategy
 from simcluster.model.graph.memory_place import MemoryPlace, Relocation

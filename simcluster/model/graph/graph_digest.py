@@ -5,11 +5,12 @@ from __future__ import annotations
 import enum
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model.graph.graph import Block, Graph, Node, Value
 
 T = TypeVar("T")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass
+
+from simcluster.deferred_dataclass import dataclass
 
 
 class MemoryPlace(enum.StrEnum):

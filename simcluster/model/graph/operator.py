@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims, Movement
 from simcluster.model.graph.counter_random import uniform
 from simcluster.model.graph.rewrite import Rewrite

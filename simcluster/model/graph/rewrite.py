@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model.graph.zigzag_order import Zigzag
 from simcluster.work import DType
 

@@ -7,11 +7,12 @@ they see as many keys as any other pair (Llama 3's context parallelism, arXiv 24
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from simcluster.deferred_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

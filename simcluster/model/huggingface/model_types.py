@@ -6,9 +6,10 @@ Names are those of the ``config.json`` files and of the configuration classes be
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Refused
 from simcluster.model.huggingface import encoders_and_vision as structures
 from simcluster.model.huggingface import mixtures

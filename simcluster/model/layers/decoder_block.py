@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model.graph import Block, BlockBuilder, Labels, TensorType
 from simcluster.model.layers.decoder_dimensions import Dimensions
 from simcluster.model.layers.generation import LayerCaches

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model.attributes import Scores
 from simcluster.model.layers.latent_attention import LatentAttention
 from simcluster.model.layers.mixture_of_experts import Experts

@@ -6,8 +6,7 @@ the next. All passes have the same weights, and caches of keys and values that t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model.attributes import Scores
 from simcluster.model.graph import BlockBuilder
 from simcluster.model.layers.transformer_layers import KEY

@@ -7,8 +7,9 @@ which all heads of keys share. Written as it is trained, with keys and values of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model.graph import BlockBuilder, Labels
 from simcluster.model.layers.transformer_layers import HIDDEN, KEY, QUERY, linear
 from simcluster.model.operators import JoinHeads, RmsNorm, Rotary

@@ -8,9 +8,10 @@ Names of operators are those of an MLP with ``experts`` and ``shared`` below it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model.graph import BlockBuilder
 from simcluster.model.layers.transformer_layers import FFN, GATED, HIDDEN, PLAIN, linear
 from simcluster.model.operators import (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model.attributes import LABELS as SCORES
 from simcluster.model.attributes import Scores
 from simcluster.model.graph import BlockBuilder, Labels, Operator

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Refused
 from simcluster.model.graph import UNIT, Array, BlockBuilder, Labels, Operator, TensorType, operand_problem
 from simcluster.model.onnx.onnx_file import FileNode

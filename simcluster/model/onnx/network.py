@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Refused
 from simcluster.errors import Problem, nearest
 from simcluster.model.families import SingleBlockModel

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Refused, content_of
 from simcluster.errors import Problem
 from simcluster.model.graph import Array

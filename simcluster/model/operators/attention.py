@@ -8,11 +8,12 @@ forward's products. Dropout masks are drawn again too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import ClassVar
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims
 from simcluster.model.attributes import LABELS, QUERY, STATISTICS, Scores, attention_work
 from simcluster.model.graph import (

@@ -6,11 +6,12 @@ First sums over what a rank has of a group; then, once they are complete, every 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims
 from simcluster.model.attributes import CHANNELS, PICTURE, StatisticsGroups
 from simcluster.model.graph import (

@@ -7,11 +7,11 @@ so that they cut what one rank holds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims
 from simcluster.model.graph import Array, Labels, Region, TensorType
 from simcluster.model.operators.view import View, resized

@@ -8,11 +8,11 @@ All three are priced as their implicit matmul (arXiv 1410.0759).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims
 from simcluster.model.attributes import PICTURE, Windows
 from simcluster.model.graph import Array, Gradient, Operator, Region, Tape, TensorType

@@ -7,11 +7,12 @@ that take turns in a pipeline are ``flights`` of it: the number of their micro-b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims
 from simcluster.model.attributes import QUERY, Scores
 from simcluster.model.graph import (

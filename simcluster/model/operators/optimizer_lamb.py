@@ -10,11 +10,11 @@ the identity.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims
 from simcluster.model.graph import Array, Decomposition, MemoryPass, Operator, Region, TensorType
 from simcluster.model.operators.clip import SumOfSquares
@@ -35,7 +35,7 @@ class Lamb(AdamUpdate):
 
     def dims(self) -> Dims:
         """Every element depends on the norm over all of them."""
-        free = super(Lamb, self).dims()
+        free = AdamUpdate.dims(self)
         whole = (("elements", "LAMB takes norms over the whole parameter"),)
         return Dims(free.inputs, free.outputs, unsplittable=whole)
 

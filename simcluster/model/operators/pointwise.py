@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims
 from simcluster.model.graph import Array, Gradient, Labels, MemoryBound, MemoryPass, Region, Tape, TensorType
 from simcluster.model.operators.reduction import SumTo

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims
 from simcluster.model.attributes import PICTURE, Windows
 from simcluster.model.graph import (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims
 from simcluster.model.graph import (
     Array,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims
 from simcluster.model.graph import UNIT, Array, Labels, Operator, Region, TensorType, memory_bound, unit_dims
 from simcluster.model.operators.view import View

@@ -13,11 +13,12 @@ keys a rank has in a step follows from its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims, Movement, MovementKind
 from simcluster.model.attributes import QUERY, STATISTICS
 from simcluster.model.graph import Array, Decomposition, MemoryBound, MemoryPass, Operator, Region, TensorType

@@ -7,11 +7,12 @@ takes longer from slice to slice, and all slices together as long as whole seque
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Protocol
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims
 from simcluster.model.attributes import QUERY, STATISTICS, Scores, attention_work
 from simcluster.model.graph import Array, Gradient, Operator, Region, Tape, TensorType

@@ -6,11 +6,11 @@ elsewhere they are dense rules like others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model.graph import Array
 from simcluster.model.operators.optimizer import Adam, Update
 

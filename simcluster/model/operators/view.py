@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model.graph import Labels, MemoryBound, MemoryPass, unit_dims
 from simcluster.work import Kernel
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims, Mesh, Strategy, SubAxis, spans, unsplit_mesh, whole
 from simcluster.plan.auto.operator_graph import OperatorKind
 from simcluster.plan.rules import BATCH, SEQ

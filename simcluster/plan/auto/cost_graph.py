@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Layout, Strategy
 from simcluster.model import TensorType
 from simcluster.plan.auto.candidates import CandidateRules, SearchMesh, candidate_strategies

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.plan.auto.cost_table import ParetoList
 from simcluster.plan.auto.elimination import Variables
 from simcluster.plan.auto.stage_problem import StageProblem, WeightedSolver

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.plan.auto.cost_table import CostTable
 from simcluster.plan.auto.elimination import Variables
 from simcluster.plan.auto.list_elimination import ListElimination, ListsTooLongError

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import NamedTuple
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Layout, Mesh, MovementKind, infer_mindspore_sequence
 
 _Pair = tuple[int, int]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from simcluster import units
 from simcluster.cluster import Cluster
 from simcluster.collectives import Selection
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Mesh, Strategy
 from simcluster.model import Graph
 from simcluster.plan.auto.candidates import CandidateRules, SearchMesh

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims, Strategy
 from simcluster.model import Graph, Node, Operator, Phase, TensorType
 

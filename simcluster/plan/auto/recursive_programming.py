@@ -14,9 +14,10 @@ devices; more are an extension.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Strategy
 from simcluster.plan.auto.candidates import search_dims, split_refusal
 from simcluster.plan.auto.operator_graph import OperatorGraph, OperatorKind, TensorEdge

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Strategy
 from simcluster.plan.auto.cost_graph import CostGraph
 

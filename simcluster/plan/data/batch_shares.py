@@ -7,10 +7,10 @@ count (DESIGN 4.2), so gradients of unequal shares simply add up.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError, nearest
 from simcluster.layout import Mesh, Movement, axis_pieces, base_axis
 from simcluster.model import Graph, Node, Phase

@@ -5,10 +5,10 @@ Source: ``distributed_sampler.cc`` of MindSpore r1.0 (minddata engine): strided,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
+
+from simcluster.deferred_dataclass import dataclass
 
 Ints = NDArray[np.int64]
 

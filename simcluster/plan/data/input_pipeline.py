@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
 from simcluster.cluster import CORE, Cluster, HostPath
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Bytes, Duration, PositiveInt, Section
 from simcluster.errors import PlanError, Problem
 from simcluster.layout import Layout, Mesh, SplitMesh, SubAxis

@@ -9,11 +9,12 @@ first weight may, and the kernels that wait are those that read them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+
+from simcluster.deferred_dataclass import dataclass
 
 Ints = NDArray[np.int64]
 

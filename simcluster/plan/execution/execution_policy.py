@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
 
 from simcluster.cluster import DispatchTime
 from simcluster.collectives import AUTOMATIC, Selection
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Mesh
 from simcluster.plan.execution.kernel_traffic import implemented_traffic
 from simcluster.plan.spec import (

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import FLAT, Movement, MovementKind
 from simcluster.model import Block, Graph, Node, Phase, Relocation
 

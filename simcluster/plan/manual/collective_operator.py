@@ -9,9 +9,10 @@ every rank.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.layout import Dims, Movement, MovementKind
 from simcluster.model import Array, Elementwise, Gradient, Operator, Region, Reshape, Tape, TensorType

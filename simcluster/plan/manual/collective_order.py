@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError, Problem
 from simcluster.layout import ROUTED, Mesh, Movement, without_root
 from simcluster.model import Block, Graph, Node, Phase, TensorType

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from simcluster.cluster import parse_index_list
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError, Problem
 from simcluster.model import Entry
 

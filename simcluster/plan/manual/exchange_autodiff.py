@@ -8,8 +8,9 @@ input; gradients go the other way. A gradient comes back for what depends on a p
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.layout import Movement, MovementKind, RoutedTransfer, rooted_groups
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role, TensorType, Value

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import nearest
 from simcluster.model import Concat, Entry, GraphWriter, Slice, TensorType
 from simcluster.plan.manual.collective_operator import view

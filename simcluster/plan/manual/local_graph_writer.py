@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Refused
 from simcluster.errors import PlanError, nearest
 from simcluster.layout import Strategy

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError, nearest
 from simcluster.model import Graph, Instance
 from simcluster.plan.manual.entries_by_rank import EntriesByRank

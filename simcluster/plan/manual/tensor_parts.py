@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Layout, Mesh
 from simcluster.model import Graph, TensorType, Value

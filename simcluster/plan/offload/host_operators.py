@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from simcluster.cluster import Cluster
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import matches
 from simcluster.errors import PlanError, Problem
 from simcluster.model import (

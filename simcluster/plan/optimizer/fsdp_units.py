@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Layout, Mesh, Strategy
 from simcluster.model import Add, Block, Cast, Node, Phase, Role, TensorType, Value
 from simcluster.plan.redistribution import Redistribution, RedistributionPlanner, coalesce_redistributions

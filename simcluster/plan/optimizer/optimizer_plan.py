@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import matches
 from simcluster.layout import Movement
 from simcluster.model import Block, Graph, Rules, Update, Updates

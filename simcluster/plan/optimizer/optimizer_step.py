@@ -9,8 +9,9 @@ gradients and weights are scattered and gathered in every micro-batch (``fsdp_un
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Layout, Mesh, Movement, Strategy, restricted_axis
 from simcluster.model import (
     Block,

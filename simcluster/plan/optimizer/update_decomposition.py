@@ -8,8 +8,9 @@ collective, then the rest.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Layout, Strategy
 from simcluster.model import Block, Decomposition, Graph, Node, Operator, Phase, Role, Value
 from simcluster.plan.redistribution import RedistributionPlanner

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Layout, Mesh, Movement
 from simcluster.model import Block, JoinChunks, Node, Operator, SplitChunks, TensorType, Value
 from simcluster.plan.execution import KernelOrder

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Mesh, Movement, MovementKind, base_axis, whole
 from simcluster.model import Block, Graph, Node, Operator, Phase, Role
 from simcluster.plan.execution import KernelOrder

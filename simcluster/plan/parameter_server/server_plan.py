@@ -8,8 +8,9 @@ dealt out in contiguous parts, the first servers have one row more where they do
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh
 from simcluster.model import Block, Graph, Instance, Operator, SparseRows, TensorType, Update, Value

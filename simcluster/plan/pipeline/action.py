@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 
 FORWARD, BACKWARD = "F", "B"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.plan.pipeline.action import BACKWARD, FORWARD, Action
 from simcluster.plan.pipeline.schedule import Schedule

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.plan.pipeline.action import (
     BACKWARD,
     FORWARD,

@@ -5,12 +5,13 @@ of a transfer.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.plan.pipeline.action import BACKWARD, FORWARD, INPUTS, RECOMPUTE, WEIGHTS, Action, Timetable
 from simcluster.plan.pipeline.virtual_stages import VirtualStages

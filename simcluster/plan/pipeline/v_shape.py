@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.plan.pipeline.action import BACKWARD, FORWARD, INPUTS, WEIGHTS, Action
 
 

@@ -10,9 +10,10 @@ stages*; a micro-batch goes through all of them, and so several times through ev
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
+
+from simcluster.deferred_dataclass import dataclass
 
 Item = TypeVar("Item")
 

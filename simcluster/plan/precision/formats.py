@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError, nearest
 from simcluster.model import Update, update_kinds
 from simcluster.plan.optimizer import ParameterGroup

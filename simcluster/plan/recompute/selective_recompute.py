@@ -10,8 +10,9 @@ same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import matches
 from simcluster.errors import PlanError, Problem
 from simcluster.layout import Movement

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Layout, Mesh, Movement
 from simcluster.model import TensorType
 from simcluster.plan.redistribution.redistribution_planner import RedistributionPlanner

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 
 import numpy as np
 
 from simcluster.collectives import UnequalPartsByGroup
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.layout import Layout, Mesh, Movement, MovementKind, infer_mindspore_sequence, movements
 from simcluster.model import TensorType

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.collectives import Imbalance, ImbalanceLaw
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 
 Ints = NDArray[np.int64]

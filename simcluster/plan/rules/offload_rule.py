@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from simcluster.cluster import Cluster
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import matches
 from simcluster.errors import PlanError, Problem
 from simcluster.model import MemoryPlace

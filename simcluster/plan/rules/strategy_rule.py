@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import matches
 from simcluster.layout import Mesh, MindSporeLayout, Side, SplitMesh, SubAxis, axis_pieces, whole
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from typing import ClassVar
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.plan.pipeline import FORWARD, INPUTS, WEIGHTS, Action, Schedule, VirtualStages
 
 PERIOD = 6

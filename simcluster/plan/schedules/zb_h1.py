@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.plan.pipeline import Action, Schedule, zero_bubble_actions
 
 

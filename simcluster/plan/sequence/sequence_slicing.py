@@ -9,8 +9,9 @@ what happens once per step.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError, Problem
 from simcluster.model import Block, Graph, Instance, Node, Operator, Role, SequenceSlice, TensorSlice, Value
 from simcluster.plan.rules import SEQ

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims, Layout, Mesh, Movement, MovementKind, Strategy
 from simcluster.model import Block, Node, Operator, Phase, RingTurns, Role, Value
 from simcluster.plan.autodiff import GRADIENT_SUM

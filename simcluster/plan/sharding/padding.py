@@ -8,8 +8,8 @@ there, so that no optimizer, norm or flat buffer reads other padding.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.layout import Dims, Layout, Mesh, Strategy, needed_padding, padding_refusal, zero_padding
 from simcluster.model import Graph, Node, Operator, Phase, Role

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model import Graph, Phase, TensorType
 
 Vertex = tuple[int, str]

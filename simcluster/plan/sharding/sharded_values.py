@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Layout, Movement, MovementKind, Strategy
 from simcluster.model import Mask, Node, Phase, Role, TensorType, Value
 from simcluster.plan.redistribution import RedistributionPlanner

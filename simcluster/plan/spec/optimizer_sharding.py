@@ -24,12 +24,13 @@ Sources: ZeRO (arXiv 1910.02054), PyTorch FSDP (Zhao et al., VLDB 2023; ``fully_
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, StrictBool, model_validator
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Bytes, Name, PositiveInt, Refused, Section, matches
 from simcluster.errors import PlanError, nearest
 from simcluster.layout import Layout, Mesh, SubAxis, spans, whole_axes

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import DeviceMatrix, Dims, MindSporeLayout, Side, SubAxis
 from simcluster.plan.rules import Entry, Operands, StrategyRule, Token
 

@@ -7,8 +7,9 @@ output hands it on so; other dims are left to propagation.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import generalised_name
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Layout, Mesh, Strategy, SubAxis

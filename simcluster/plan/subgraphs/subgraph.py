@@ -6,9 +6,10 @@ Outside of them operators are dispatched one by one; a subgraph is launched as a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from simcluster.cluster import Cluster
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import generalised_name, matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.model import Block, Graph, Instance, Node, Phase

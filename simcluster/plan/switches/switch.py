@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from inspect import cleandoc
 from typing import Any, ClassVar, Literal, Self
@@ -12,6 +11,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.plan.pass_list import Pass
 
 

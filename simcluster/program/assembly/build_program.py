@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model import Phase
 from simcluster.plan import InputPipeline, Plan, VirtualStages
 from simcluster.program.assembly.disk_sums import add_disk_sums

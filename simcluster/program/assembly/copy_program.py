@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster import HostPath
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Mesh
 from simcluster.program.isa import (
     BlockExecution,

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from simcluster.cluster import HostPath
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model import MemoryPlace
 from simcluster.plan import InputPipeline
 from simcluster.program.isa import (

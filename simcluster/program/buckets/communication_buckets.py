@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Mesh
 from simcluster.model import Phase, Role
 from simcluster.program.buckets.equal_stages import EqualStages

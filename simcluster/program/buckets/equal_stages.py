@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model import Instance
 from simcluster.program.buckets.gradient_buckets import GradientBucket, Ties
 from simcluster.program.isa import InstructionBlock

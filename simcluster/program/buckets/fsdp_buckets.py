@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Mesh, Movement
 from simcluster.model import Block, Cast, Graph, Instance, MemoryPlace, Node, Phase, Relocation, Value
 from simcluster.plan import ALONE, SINGLE_BUCKET, Buckets, Fusion, collective_bytes

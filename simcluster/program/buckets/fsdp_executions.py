@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.program.isa import BlockExecution, Executions
 from simcluster.program.lowering import (
     BACKWARD,

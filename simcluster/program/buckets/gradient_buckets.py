@@ -7,8 +7,9 @@ steps together, then second steps, equal movements of one step as one collective
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Mesh, Movement, MovementKind
 from simcluster.model import Block, Graph, Instance, Node, Phase, TensorType, Value
 from simcluster.plan import ALONE, SINGLE_BUCKET, Buckets, ExecutionPolicy

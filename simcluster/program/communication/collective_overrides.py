@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from simcluster.collectives import CollectiveRequest, Operation, Selection
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import generalised_name
 from simcluster.errors import PlanError, nearest
 from simcluster.program.isa import BETWEEN_RANKS, Instruction, InstructionBlock, Program

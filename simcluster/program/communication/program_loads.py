@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +24,7 @@ from simcluster.collectives import (
     group_site_of,
     work_loads,
 )
+from simcluster.deferred_dataclass import dataclass
 from simcluster.program.communication.collective_overrides import CollectiveRequests
 from simcluster.program.isa import BETWEEN_RANKS, WITH_SERVER, Instruction, InstructionKind, Program
 from simcluster.program.symmetry import (

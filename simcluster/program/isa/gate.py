@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from simcluster.deferred_dataclass import dataclass
 
 OWN = -1
 """The rank of a gate that every rank has one of."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 import enum
 import math
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Self, TypeVar
 
 from simcluster.collectives import UnequalPartsByGroup
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Layout, Movement, Strategy, whole_axes, without_root
 from simcluster.model import MemoryPlace, Operator, Phase, Relocation, TensorSlice, TensorType
 from simcluster.program.isa.gate import GateWait, StepGate

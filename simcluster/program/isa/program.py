@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Layout, Mesh
 from simcluster.model import MemoryPlace, TensorType
 from simcluster.program.isa.executions import Executions

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Mesh, Movement, MovementKind
 from simcluster.model import Block, MemoryPlace, Node, Operator, Relocation, Role
 from simcluster.plan import (

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model import Block
 from simcluster.plan import ExecutionPolicy
 from simcluster.program.isa import COMPUTE, InstructionBlock, Scope, Slot

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model import Block, Node, Phase, Role
 from simcluster.program.isa import COMPUTE, OFFLOAD, Scope, charged_to
 from simcluster.program.lowering.phases import MEASURE, NORM, REDUCE, UPDATE

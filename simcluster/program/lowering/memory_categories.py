@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Movement
 from simcluster.model import Block, Phase, Relocation, Role
 from simcluster.program.isa import Category, Scope

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from simcluster.cluster import HostPath
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Layout
 from simcluster.model import MemoryPlace, SparseUpdate, TensorType
 from simcluster.plan import ServedParameter, ServerPlan, ServerShard

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Layout
 from simcluster.model import TensorType
 from simcluster.plan import ServedParameter, ServerPlan, ServerShard

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Layout, Mesh
 from simcluster.model import Operator, TensorType
 from simcluster.program.isa import Call, InstructionBlock, Slot

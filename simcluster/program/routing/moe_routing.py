@@ -7,12 +7,13 @@ get unequally many tokens run parts of their own: codes with other sizes, and al
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.collectives import UnequalPartsByGroup
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.layout import Layout, Movement, MovementKind
 from simcluster.model import Operator, TensorType

@@ -7,9 +7,9 @@ so. Where two virtual stages in a row are on one stage, it stays where it is.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.model import Block, Graph, Instance
 from simcluster.plan import VirtualStages

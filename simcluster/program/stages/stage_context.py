@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model import Graph, Instance
 from simcluster.plan import FORWARD, Action
 from simcluster.program.isa import BlockExecution

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model import Graph, Instance, Role
 from simcluster.plan import gathered_name, whole_name
 from simcluster.program.stages.stage_boundary import BoundaryTensors

@@ -6,10 +6,11 @@ Everything is integer arrays, so that a hundred thousand ranks with millions of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from simcluster.deferred_dataclass import dataclass
 
 Ints = NDArray[np.int64]
 

@@ -11,11 +11,11 @@ carry together is then compared with what all links carry.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimulationError
 from simcluster.program.symmetry.coloured_graph import ColouredGraph, GroupLoads, Ints, RankGroups
 

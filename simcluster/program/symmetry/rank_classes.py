@@ -9,11 +9,12 @@ representative per class is simulated.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from simcluster.cluster import NOMINAL, Cluster, Device, GroupPlacement
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Mesh
 from simcluster.program.isa import Program
 from simcluster.program.symmetry.coloured_graph import ColouredGraph, GroupLoads, Ints, RankGroups

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.trace import RunDocument
 
 MOST_CAUSES = 8

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from string import ascii_uppercase
 from typing import Any
 
 from simcluster import units
+from simcluster.deferred_dataclass import dataclass
 from simcluster.draw import BarPart, Column
 from simcluster.errors import TraceError
 from simcluster.report.comparison.causes import StepCause, step_causes

@@ -6,12 +6,12 @@ Kernels run in program order, so neighbours that belong together are one slice, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.trace import COMPUTE, Run, Table
 
 Ints = NDArray[np.int64]

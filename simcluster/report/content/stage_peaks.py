@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from simcluster import units
+from simcluster.deferred_dataclass import dataclass
 from simcluster.trace import RunDocument
 
 EQUAL = 0.005

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from simcluster import units
+from simcluster.deferred_dataclass import dataclass
 from simcluster.report.content.host_memory import overfull_hosts
 from simcluster.report.content.memory_verdict import emphasised_verdict, tight_text, verdict_text
 from simcluster.report.content.stage_peaks import stage_title

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from html import escape
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.draw import Markup
 from simcluster.report.content import assumptions_text
 from simcluster.report.html.elements import data_table, page_section

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.report.content import action_slices, distinct_rows, kernel_slices, stage_title
 from simcluster.report.html.packing import Ints, differences, packed_columns
 from simcluster.trace import COMPUTE, Run, RunDocument, Table

@@ -7,12 +7,12 @@ number of the process stands, and written once for each of its tracks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.report.content import (
     Slices,
     action_slices,

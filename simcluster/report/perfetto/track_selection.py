@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.report.content import stage_title
 from simcluster.trace import Run
 

@@ -8,9 +8,10 @@ time that each of them takes alone: other work can only make it later.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.program import COMPUTE, BlockExecution, InstructionBlock, Program, Scope, StageProgram
 
 LONG_AGO = -(2**62)

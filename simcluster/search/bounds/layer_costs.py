@@ -8,13 +8,14 @@ one micro-batch. It is planned and lowered, but not run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster
 from simcluster.collectives import Operation
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import Prices, Workload
 from simcluster.model import Phase
 from simcluster.program import (

@@ -13,12 +13,12 @@ share of parameters, gradients and optimizer states, and what all micro-batches 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.model import Phase
 from simcluster.plan import BACKWARD, FORWARD, WEIGHTS, Schedule, VirtualStages
 from simcluster.search.bounds.layer_costs import LayerCosts, PhaseSpans

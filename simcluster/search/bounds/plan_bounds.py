@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, cached_property, lru_cache
 from typing import Literal
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from simcluster.cluster import Cluster, Device, placements_of
 from simcluster.collectives import Operation, collective_time
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimclusterError
 from simcluster.layout import Mesh
 from simcluster.model import Routed

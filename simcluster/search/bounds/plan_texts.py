@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.plan import BALANCED_ROUTING, Numerics, ShardingChoice, explicit_sharding
 from simcluster.scenario import Scenario
 from simcluster.search.bounds.few_layers import FewLayers

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, cached_property
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimclusterError
 from simcluster.plan import BATCH, WEIGHTS, ScheduleSpec, ShardedModels, make_plan, roles_of
 from simcluster.search.bounds.flops_bound import matrix_work

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.garbage import no_collection
 from simcluster.search.bounds import PlanBound, PlanBounds, Refusal
 from simcluster.search.planner.shared_scenario import SharedScenario

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 from simcluster.analysis import deciding_verdict
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimclusterError
 from simcluster.search.planner.shared_scenario import SharedScenario
 from simcluster.simulation import simulate

@@ -11,8 +11,9 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import ScenarioError
 from simcluster.scenario import Scenario
 from simcluster.search.bounds import PlanBound

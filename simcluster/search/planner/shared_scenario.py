@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.scenario import Scenario
 from simcluster.tuning import Changes
 

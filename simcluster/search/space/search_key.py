@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import ScenarioError
 from simcluster.model import Routed
 from simcluster.plan import BATCH, roles_of

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Section
 from simcluster.errors import Problem, ScenarioError, nearest
 from simcluster.plan import schedule_kinds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from simcluster.cluster import Host
 from simcluster.collectives import AUTOMATIC
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import Timing, Workload, classes_on_links, classes_together, run_together
 from simcluster.errors import PlanError, Problem, ScenarioError, SimclusterError
 from simcluster.job import (

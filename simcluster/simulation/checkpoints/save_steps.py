@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster, HostPath
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.job import (
     CheckpointContent,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError
 from simcluster.job import (
     MERGED,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 
 from simcluster.analysis import MemoryRule, PlacedProgram
 from simcluster.cluster import Cluster
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import (
     Fabric,
     Implementation,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from simcluster.analysis import (
     wait_times,
 )
 from simcluster.cluster import format_index_list
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import Progress, Timing, classes_together
 from simcluster.errors import PlanError
 from simcluster.program import ClassFlows

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.job import (
     NANOSECONDS,
     NOMINAL_STATE,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from simcluster.cluster import Cluster
+from simcluster.deferred_dataclass import dataclass
 from simcluster.job import KeyMoves, KeysMoved
 from simcluster.plan import ServedParameter, ServerPlan, rows_of_servers, server_of_key
 

@@ -7,7 +7,7 @@ runs. A state with fewer data replicas has a plan of its own.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from simcluster.analysis import summarise_servers
 from simcluster.cluster import DeviceSpeed
 from simcluster.collectives import PROCESSOR
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import classes_on_links
 from simcluster.errors import PlanError, SimclusterError
 from simcluster.job import NOMINAL_STATE, ClusterState, SlowDevice, StepSummary

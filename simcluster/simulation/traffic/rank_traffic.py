@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster, GroupPlacement
 from simcluster.collectives import GroupExchange, Operation, Routine, algorithm_routine, group_site_of
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import Choices
 from simcluster.program import (
     WITH_SERVER,

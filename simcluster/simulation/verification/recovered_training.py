@@ -8,12 +8,13 @@ what the policy says: the last checkpoint, a copy in memory, or the survivors' o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
 
 from simcluster.analysis import record_run
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import run
 from simcluster.errors import PlanError
 from simcluster.garbage import no_collection

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from simcluster.analysis import record_run
 from simcluster.cluster import Cluster
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import run
 from simcluster.errors import SimclusterError
 from simcluster.garbage import no_collection

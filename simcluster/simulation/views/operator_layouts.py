@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from simcluster.cluster import Cluster, placements_of
 from simcluster.collectives import Operation, UnequalPartsByGroup, collective_time, copy_time
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh, Movement, axis_pieces, unsplit_mesh, whole
 from simcluster.model import (

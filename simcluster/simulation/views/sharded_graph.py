@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import generalised_name, validate_data
 from simcluster.draw import html_table
 from simcluster.errors import ScenarioError

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from simcluster import units
 from simcluster.analysis import MemoryUse, deciding_verdict
+from simcluster.deferred_dataclass import dataclass
 from simcluster.scenario import Scenario
 
 STATE_BYTES = 16

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rich.text import Text
 
 from simcluster import units
@@ -24,6 +22,7 @@ from simcluster.calibration import (
 )
 from simcluster.cli.output.item_progress import progress_bar
 from simcluster.cluster import device_names, host_names
+from simcluster.deferred_dataclass import dataclass
 from simcluster.draw import quantities, render_text, text_table
 from simcluster.errors import Problem, ScenarioError, nearest
 

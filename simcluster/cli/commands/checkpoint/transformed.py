@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from simcluster.cli.commands.checkpoint.checkpoint_text import rows_text
 from simcluster.cli.output.progress import progress_line
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import ScenarioError
 from simcluster.job import INDEX, SourceSlices
 from simcluster.report import transform_rows

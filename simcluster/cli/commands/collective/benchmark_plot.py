@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 from math import ceil, floor, log2, log10
 
 from simcluster import units
 from simcluster.collectives import BenchmarkRow
+from simcluster.deferred_dataclass import dataclass
 from simcluster.draw import (
     BLUE,
     FONT,

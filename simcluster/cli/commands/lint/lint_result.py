@@ -5,9 +5,8 @@ The process that hands scenarios out to others looks at none itself, and imports
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simcluster.cli.output.exit_code import ExitCode
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimclusterError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from simcluster.baseline import bounds_of, check_bounds, expected_verdict
@@ -13,6 +13,7 @@ from simcluster.cli.output import terminal
 from simcluster.cli.output.exit_code import ExitCode
 from simcluster.cli.output.progress import progress_line
 from simcluster.cli.output.result_files import Outputs, write_bytes
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError, Problem, ScenarioError, SimulationError
 from simcluster.report import result_json, shortage_text, summary_text, verdict_text
 from simcluster.scenario import Scenario

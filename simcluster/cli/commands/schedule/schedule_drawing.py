@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 
 from rich.text import Text
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import names_file, text_of, validate_data
 from simcluster.draw import (
     GREY,

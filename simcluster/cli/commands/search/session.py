@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
@@ -16,6 +15,7 @@ from simcluster.cli.output.exit_code import ExitCode
 from simcluster.cli.output.item_progress import progress_bar
 from simcluster.cli.output.result_files import check_writable, write_text
 from simcluster.cli.output.scenario_target import Target
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import ScenarioError, nearest
 from simcluster.scenario import Scenario
 from simcluster.search import (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from simcluster.cli.output import terminal
 from simcluster.cli.output.exit_code import ExitCode
 from simcluster.cli.output.item_progress import progress_bar
 from simcluster.cli.output.result_files import check_writable, write_text
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import real_path
 from simcluster.errors import Problem, ScenarioError
 from simcluster.scenario import Scenario

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from rich.text import Text
 
 from simcluster import units
 from simcluster.cluster import TRUNK, Cluster, ClusterSpec, HostSpec, Numbers, Topology, bisection_rate
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Section, names_file, validate_data
 from simcluster.draw import Cell, Column, quantities, render_text, text_table
 from simcluster.errors import Problem, ScenarioError, SimclusterError

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+from simcluster.deferred_dataclass import dataclass
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _LONGEST = 100

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
+
+from simcluster.deferred_dataclass import dataclass
 
 
 class TextPiece(NamedTuple):

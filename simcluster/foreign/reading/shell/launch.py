@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import Problem, ScenarioError
 from simcluster.foreign.reading.flag import Flag, one_line
 from simcluster.foreign.reading.shell.field import Command, Field, Script, TextPiece
