@@ -45,7 +45,7 @@ def _tried(value: Any) -> dict[str, Any]:
 
 
 def _sustained(data: Data, scenario: Scenario, multiple: float) -> dict[str, Any] | None:
-    share = min(1.0, scenario.cluster.host.device.gemm.sustained * multiple)
+    share = min(1.1, scenario.cluster.host.device.gemm.sustained * multiple)  # what device files allow
     return _with_device(data, "gemm", {"sustained": _tried(share)})
 
 

@@ -44,6 +44,7 @@ from simcluster.cluster.interconnect import (
     Numbers,
     Pod,
     Reach,
+    ShareByCount,
     Wiring,
     equal_rows,
 )
@@ -142,6 +143,7 @@ __all__ = [
     "ReplicaSpec",
     "ResourceShare",
     "Routes",
+    "ShareByCount",
     "StreamingKernel",
     "Tiers",
     "Topology",

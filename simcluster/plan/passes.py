@@ -189,7 +189,8 @@ class Passes:
                 yield Pass("cast_fp8_once_per_step", partial(cast_once_per_step))
         # A gradient that is scattered first is added to its buffer by the scatter.
         families = ALL if sharding.gradients else self.framework.accumulate
-        yield Pass("accumulate", partial(accumulate, families=families, compute=self.numerics.compute))
+        compute, casts = self.numerics.compute, self.framework.gradient_casts
+        yield Pass("accumulate", partial(accumulate, families=families, compute=compute, casts=casts))
         if self.numerics.cast:
             yield Pass("cast_weights", partial(cast_weights))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -103,7 +103,7 @@ class Replay:
     _extents: dict[tuple[int, int], Mapping[str, int]] = field(default_factory=dict)
     _regions: dict[tuple[int, int, int, int], tuple[Mapping[str, int], ...]] = field(default_factory=dict)
     _inputs: InputBytes = field(default_factory=InputBytes)
-    _terms: dict[int, dict[int, RankTensor]] = field(default_factory=lambda: defaultdict(dict))
+    _terms: dict[int, dict[tuple[int, str], RankTensor]] = field(default_factory=lambda: defaultdict(dict))
     _on_servers: dict[tuple[int, str], dict[int, tuple[Array, Array]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
@@ -139,10 +139,11 @@ class Replay:
         self._inputs.check()
         for (step, name), parts in self._on_servers.items() if self.program.apart else ():
             self._keep_whole(0, step, name, parts)
-        for step, terms in self._terms.items():
+        for step, terms in self._terms.items() if self.program.mesh.off_axes else ():
             # Workers of servers add up their losses for nobody but the reader.
             total = sum((term.part for term in terms.values()), np.zeros(()))
-            self.losses[step][0] = RankTensor(0, np.asarray(total), Layout.replicated(0), terms[0].whole)
+            whole = next(iter(terms.values())).whole
+            self.losses[step][0] = RankTensor(0, np.asarray(total), Layout.replicated(0), whole)
 
     @property
     def state(self) -> RankState:
@@ -344,10 +345,14 @@ class Replay:
             held = RankTensor(event.rank, own, slot.layout, slot.whole)
             self.states[step, f"{event.execution.instance}.{slot.name}"][event.rank] = held
         once = slot.scope is Scope.STEP and event.code.phase in (FORWARD, REDUCE)
-        if once and slot.whole.shape == () and self.program.mesh.off_axes:
-            self._terms[step][event.rank] = RankTensor(event.rank, array, slot.layout, slot.whole)
-        elif once and slot.whole.shape == () and not slot.layout.partial:
-            self.losses[step][event.rank] = RankTensor(event.rank, array, slot.layout, slot.whole)
+        loss = RankTensor(event.rank, array, slot.layout, slot.whole)
+        if once and slot.whole.shape == () and (self.program.mesh.off_axes or not slot.layout.partial):
+            # A model that predicts several tokens has a term for each.
+            self._terms[step][event.rank, f"{event.execution.instance}.{slot.name}"] = loss
+            if not self.program.mesh.off_axes:
+                terms = (term.part for (rank, _), term in self._terms[step].items() if rank == event.rank)
+                total = np.asarray(sum(terms, np.zeros((), array.dtype)))
+                self.losses[step][event.rank] = replace(loss, part=total)
 
     def _held(self, event: Event, index: int, place: MemoryPlace = MemoryPlace.DEVICE) -> RankTensor:
         slot = event.code.slots[index]

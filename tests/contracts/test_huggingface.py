@@ -87,15 +87,15 @@ def test_the_attention_of_every_layer_listed(tmp_path):
     assert load(tmp_path, config | sliding).window == 1024
 
 
-def test_layers_that_predict_further_tokens_are_left_out_and_that_is_said(tmp_path):
-    """transformers builds the model without them; who trains them has more to do."""
+def test_layers_that_predict_further_tokens_are_read_and_that_is_said(tmp_path):
+    """transformers builds the model without them; who trains like that has less to do."""
     config = config_of("deepseek-v3")
     spec = validate_data({"hf": "config.json"}, ModelSpec)
-    plain = load(tmp_path, config)
-    assert spec.remarks(tmp_path) == ()
-    assert load(tmp_path, config | {"num_nextn_predict_layers": 1}) == plain
+    assert load(tmp_path, config).mtp_layers == 1
     (said,) = spec.remarks(tmp_path)
-    assert said.startswith("changes the result: num_nextn_predict_layers 1: no layers that predict")
+    assert said.endswith("without them write model.mtp_layers: 0")
+    assert load(tmp_path, config | {"num_nextn_predict_layers": 0}).mtp_layers == 0
+    assert spec.remarks(tmp_path) == ()
 
 
 @pytest.mark.parametrize(

@@ -42,5 +42,8 @@ def counted(model) -> int:
         expert = 3 * h * experts.ffn + (2 * experts.ffn + h if model.bias else 0)
         mixture = (experts.count + experts.shared) * expert + h * experts.count
         mixture += experts.count if model.bias else 0
-        mixtures = (model.layers - dense) * (mixture + (experts.count if experts.steered else 0))
+        each = mixture + (experts.count if experts.steered else 0)
+        mixtures = (model.layers - dense) * each
+        # A layer that predicts a further token: projection and three norms besides.
+        mixtures += model.mtp_layers * (each + attention + 2 * h * h + 5 * h)
     return model.layers * (attention + biases) + dense * mlp + mixtures + per_norm * norms + tables

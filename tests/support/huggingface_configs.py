@@ -154,7 +154,7 @@ def deepseek_config(model):
         "routed_scaling_factor": experts.scale,
         "norm_topk_prob": experts.normalised,
         "scoring_func": experts.score,
-        "num_nextn_predict_layers": 0,
+        "num_nextn_predict_layers": model.mtp_layers,
         "aux_loss_alpha": 0.001,
     }
 

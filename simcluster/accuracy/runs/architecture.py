@@ -27,6 +27,9 @@ _HEAD_DIM = re.compile(r"head_?dim ?(\d+)")
 _LATENT = re.compile(r"\bMLA\b|multi-latent-attention")
 _GPT = re.compile(r"gpt(?!oss)|megatron|turing|bloom|^opt")
 
+_FURTHER = re.compile(r"mtp[-_]num[-_]layers[= ]([0-9]+)")
+"""How notes state layers of multi-token prediction; without, a model has none."""
+
 _SAID: Mapping[str, Mapping[str, Any]] = {
     r"untie|\bunti": {"tied": False},
     r"swiglu": {"activation": "swiglu"},
@@ -45,15 +48,26 @@ class Architecture:
     model: Mapping[str, Any]
     assumed: tuple[str, ...] = ()
 
+    @property
+    def predicts_further(self) -> bool:
+        """Whether it has layers of multi-token prediction."""
+        if "mtp_layers" in self.model or "use" not in self.model:
+            return bool(self.model.get("mtp_layers"))
+        return bool(ModelSpec.load(self.model["use"]).model_dump(exclude_none=True).get("mtp_layers"))
+
 
 def architecture_of(run: MeasuredRun) -> Architecture:
     """What a run trains. PlanError where neither its name nor its row say."""
     name, notes = run.words["model"], run.words.get("notes", "")
     model, of_row = known_words().model(name, notes) or ({}, True)
+    if further := _FURTHER.search(notes):
+        model |= {"mtp_layers": int(further[1])}
     if model.keys() & {"family", "use"}:
         return _with_sizes(run, model, of_row=of_row)
     if entry := _catalog_name(name):
         model |= {"use": entry}
+        if ModelSpec.load(entry).model_dump(exclude_none=True).get("mtp_layers"):
+            model.setdefault("mtp_layers", 0)
         if "experts" in ModelSpec.load(entry).model_dump(exclude_none=True):
             # Rows state the inner size of an expert, which the catalog has elsewhere.
             return Architecture({**model, **_stated(run, ("layers",))})
@@ -84,6 +98,8 @@ def _with_sizes(run: MeasuredRun, model: dict[str, Any], *, of_row: bool) -> Arc
         return Architecture(model)
     family = model.get("family") or ModelSpec.load(model["use"]).family
     model = model | _stated(run, tuple(size for size in _SIZES if ModelSpec.family_knows(family, size)))
+    if "use" in model and ModelSpec.load(model["use"]).model_dump(exclude_none=True).get("latent"):
+        model.pop("kv_heads", None)
     if model.get("family") == "gpt" or str(model.get("use", "")).startswith("mpt"):
         longest = max(run.counts["seq_len"], int(model.get("max_positions", 0)))
         if model.get("positions", "learned") == "learned":

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 
 from simcluster.accuracy.runs.predict import RunFigure, RunPrediction
-from simcluster.analysis import ErrorBand, RunKind, nearest_band
+from simcluster.analysis import BandTable, ErrorBand, RunKind
 
 LEAST_RUNS = 9
 """Of fewer runs nothing can be said that holds for nine of ten further ones."""
@@ -15,24 +14,38 @@ LEAST_RUNS = 9
 
 def band_table(predictions: Sequence[RunPrediction]) -> str:
     """The table of error bands as it is shipped; how it fares on runs left out stands above it."""
-    errors = _errors(predictions)
-    lines = ["Made by simcluster accuracy RUNS.csv --bands FILE from published runs; not written by hand."]
-    for what, (inside, runs) in coverage(predictions).items():
-        lines.append(
-            f"Of runs whose {what} is left out {inside:,} of {runs:,} lie inside"
-            f" ({inside / (runs or 1):.0%})."
-        )
-    return _bands_yaml(bands_of((kind, error) for _, kind, error in errors), lines)
-
-
-def _bands_yaml(bands: Mapping[RunKind, ErrorBand], remarks: Iterable[str]) -> str:
-    """The table as it is shipped: a line per kind."""
-    lines = [*(f"# {remark}" for remark in remarks), "step_time:"]
+    runs = measured_errors(predictions)
+    table = bands_of(runs)
+    lines = ["# Made by simcluster accuracy RUNS.csv --bands FILE from published runs; not written by hand."]
+    for what, (inside, known) in coverage(runs).items():
+        share = f"{inside / (known or 1):.0%}"
+        lines.append(f"# Of runs whose {what} is left out {inside:,} of {known:,} lie inside ({share}).")
+    lines += ["# A band that stands for another kind is so many times as wide:"]
+    lines += [f"borrowed: {table.borrowed:.4f}", "step_time:"]
     lines += ["  # device, framework, plan, runs, median, nine of ten within"]
-    for kind, band in bands.items():
+    for kind, band in table.bands.items():
         numbers = f"{band.runs}, {band.median:.4f}, {band.nine_of_ten:.4f}"
         lines.append(f'  - [{kind.device}, {kind.framework}, "{kind.plan}", {numbers}]')
     return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class RunError:
+    """How far the predicted step of a measured run is off (predicted / measured - 1)."""
+
+    publisher: str
+    model: str
+    kind: RunKind
+    error: float
+
+
+def measured_errors(predictions: Iterable[RunPrediction]) -> list[RunError]:
+    """The errors of all steps that are predicted."""
+    return [
+        RunError(prediction.row.group, prediction.row.words["model"], prediction.kind, prediction.error)
+        for prediction in predictions
+        if prediction.figure is RunFigure.STEP and not prediction.reason and prediction.kind is not None
+    ]
 
 
 def band_of(errors: Sequence[float]) -> ErrorBand:
@@ -42,61 +55,71 @@ def band_of(errors: Sequence[float]) -> ErrorBand:
     inside (conformal prediction: Vovk, Gammerman, Shafer, Algorithmic Learning in a Random World, 2005).
     """
     sizes = sorted(map(abs, errors))
-    rank = min(len(sizes), -(-9 * (len(sizes) + 1) // 10))
     middle = (sizes[(len(sizes) - 1) // 2] + sizes[len(sizes) // 2]) / 2
-    return ErrorBand(len(sizes), middle, sizes[rank - 1])
+    return ErrorBand(len(sizes), middle, sizes[_nine_of_ten(len(sizes))])
 
 
-def bands_of(errors: Iterable[tuple[RunKind, float]]) -> dict[RunKind, ErrorBand]:
-    """The bands of all kinds, and of kinds put together, of which there are runs enough."""
+def _nine_of_ten(count: int) -> int:
+    """The place, from 0, of the size in that order."""
+    return min(count, -(-9 * (count + 1) // 10)) - 1
+
+
+def bands_of(runs: Sequence[RunError]) -> BandTable:
+    """The bands of all kinds, and of kinds put together, of which there are runs enough.
+
+    How much wider borrowed ones are: as much as nine of ten runs that borrow one need when the table is made
+    without their publisher, and never less than 1.
+    """
+    needed = sorted(
+        abs(run.error) / nearest[1].nine_of_ten
+        for run, nearest in _bands_without(runs, [run.publisher for run in runs], _own_bands)
+        if nearest[0] != run.kind and nearest[1].nine_of_ten
+    )
+    borrowed = needed[_nine_of_ten(len(needed))] if len(needed) >= LEAST_RUNS else 1.0
+    return BandTable(_own_bands(runs).bands, max(1.0, borrowed))
+
+
+def _own_bands(runs: Iterable[RunError]) -> BandTable:
+    by_kind: dict[RunKind, list[float]] = {}
+    for run in runs:
+        by_kind.setdefault(run.kind, []).append(run.error)
     groups: dict[RunKind, list[float]] = {}
-    for kind, error in errors:
+    for kind, errors in by_kind.items():
         for level in kind.levels():
-            groups.setdefault(level, []).append(error)
-    return {
-        kind: band_of(groups[kind])
-        for kind in sorted(groups, key=lambda kind: tuple(asdict(kind).values()))
-        if len(groups[kind]) >= LEAST_RUNS
-    }
+            groups.setdefault(level, []).extend(errors)
+    return BandTable(
+        {
+            kind: band_of(groups[kind])
+            for kind in sorted(groups, key=lambda kind: tuple(asdict(kind).values()))
+            if len(groups[kind]) >= LEAST_RUNS
+        }
+    )
 
 
-def coverage(predictions: Sequence[RunPrediction]) -> dict[str, tuple[int, int]]:
+def coverage(runs: Sequence[RunError]) -> dict[str, tuple[int, int]]:
     """How many measured runs lie within nine-of-ten bands made without them, and of how many.
 
     By what is left out at once: every tenth run (in the order of the file), a model of a publisher, or a
     publisher. Runs of which not even of a near kind anything is known do not count.
     """
-    errors = _errors(predictions)
     folds = {
-        "tenth": [f"{place % 10}" for place in range(len(errors))],
-        "model": [f"{row.row.group} {row.row.words['model']}" for row, _, _ in errors],
-        "publisher": [row.row.group for row, _, _ in errors],
+        "tenth": [f"{place % 10}" for place in range(len(runs))],
+        "model": [f"{run.publisher} {run.model}" for run in runs],
+        "publisher": [run.publisher for run in runs],
     }
-    return {what: _inside(errors, fold) for what, fold in folds.items()}
+    inside = {
+        what: [abs(run.error) <= band.nine_of_ten for run, (_, band) in _bands_without(runs, fold, bands_of)]
+        for what, fold in folds.items()
+    }
+    return {what: (sum(verdicts), len(verdicts)) for what, verdicts in inside.items()}
 
 
-def _inside(errors: Sequence[tuple[RunPrediction, RunKind, float]], folds: Sequence[str]) -> tuple[int, int]:
-    by_fold: dict[str, list[int]] = defaultdict(list)
-    for place, fold in enumerate(folds):
-        by_fold[fold].append(place)
-    inside = runs = 0
-    for fold, places in by_fold.items():
-        known = bands_of(
-            (kind, error) for (_, kind, error), other in zip(errors, folds, strict=True) if other != fold
-        )
-        for place in places:
-            _, kind, error = errors[place]
-            nearest = nearest_band(kind, known)
-            if nearest is not None:
-                runs += 1
-                inside += abs(error) <= nearest[1].nine_of_ten
-    return inside, runs
-
-
-def _errors(predictions: Iterable[RunPrediction]) -> list[tuple[RunPrediction, RunKind, float]]:
-    """The predicted step times with their kinds."""
-    return [
-        (prediction, prediction.kind, prediction.error)
-        for prediction in predictions
-        if prediction.figure is RunFigure.STEP and not prediction.reason and prediction.kind is not None
-    ]
+def _bands_without(
+    runs: Sequence[RunError], folds: Sequence[str], table_of: Callable[[Sequence[RunError]], BandTable]
+) -> Iterator[tuple[RunError, tuple[RunKind, ErrorBand]]]:
+    """Each run with the band of a table that is made without its fold, where that table knows one."""
+    for fold in dict.fromkeys(folds):
+        table = table_of([run for run, other in zip(runs, folds, strict=True) if other != fold])
+        for run, own in zip(runs, folds, strict=True):
+            if own == fold and (nearest := table.nearest(run.kind)) is not None:
+                yield run, nearest

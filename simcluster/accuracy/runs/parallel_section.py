@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simcluster.accuracy.runs.row import MeasuredRun
-from simcluster.accuracy.runs.uneven_stages import stage_layers
+from simcluster.accuracy.runs.uneven_stages import multi_token_stages, stage_layers
 from simcluster.accuracy.runs.words import known_words
 from simcluster.accuracy.table import parse_whole
 from simcluster.errors import PlanError
@@ -33,6 +33,9 @@ exchanges of tokens hide behind products (overlap_moe_expert_parallel_comm of Me
 _PAIRED = ("1f1b", "interleaved")
 """Schedules that have such pairs."""
 
+_STAGES = {"distributed optimizer": "1", "fsdp": "3", "full_shard": "3", "none": "0"}
+"""What rows call stages of ZeRO by other names."""
+
 _SHARDED = ("fsdp", "torchtitan", "llm-foundry")
 """Profiles whose third ZeRO stage is PyTorch's FSDP."""
 
@@ -45,8 +48,11 @@ class ParallelPlan:
     assumed: tuple[str, ...] = ()
 
 
-def parallel_plan(run: MeasuredRun, profile: str) -> ParallelPlan:
-    """The plan of a run under a framework profile; PlanError with what of it no scenario says."""
+def parallel_plan(run: MeasuredRun, profile: str, *, predicts_further: bool = False) -> ParallelPlan:
+    """The plan of a run under a framework profile; PlanError with what of it no scenario says.
+
+    ``predicts_further``: its model has layers of multi-token prediction.
+    """
     tensor, context = run.count("tensor"), run.count("context")
     experts, assumed = _expert_ranks(run)
     mesh = {
@@ -89,7 +95,14 @@ def parallel_plan(run: MeasuredRun, profile: str) -> ParallelPlan:
     overlapped = _OVERLAPPED_EXPERTS in run.words.get("notes", "") or "_a2a_ovlp_" in run.words["model"]
     if overlapped and schedule.get("kind", "1f1b") in _PAIRED:
         schedule["pairs"] = True
-    if layers := stage_layers(run):
+    layers = stage_layers(run)
+    if layers is None and predicts_further and profile == "nemo":
+        layers = multi_token_stages(run)
+        said = (
+            "fewer layers beside those of multi-token prediction, as NVIDIA's recipes have it (from memory)"
+        )
+        assumed += (said,) if layers else ()
+    if layers:
         schedule["stages"] = layers
     if schedule:
         parallel["schedule"] = schedule
@@ -141,7 +154,8 @@ def _context(run: MeasuredRun) -> str:
 
 def _sharding(run: MeasuredRun, profile: str) -> dict[str, Any]:
     """What of the training state data-parallel ranks split."""
-    stage = parse_whole(run.words["zero_stage"] or "0")
+    words = run.words["zero_stage"].lower()
+    stage = parse_whole(_STAGES.get(words, words) or "0")
     if stage == 3 and profile in _SHARDED:
         return {"recipe": "fsdp"} if run.count("tensor") == 1 else {"optimizer_sharding": "fsdp"}
     if stage in range(4):

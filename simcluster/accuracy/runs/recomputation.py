@@ -12,7 +12,7 @@ from simcluster.accuracy.runs.words import known_words
 from simcluster.errors import PlanError
 from simcluster.plan import layers_by_block_method
 
-_BLOCK = re.compile(r"full \(block, (\d+)\)")
+_BLOCK = re.compile(r"(?:full \(block, |(?:full )?block[ ,(]*)(\d+)\)?(?: layers?\)?)?")
 _EVERY_OTHER = re.compile(r"selective \(every other (?:layer|block)\b.*\)")
 _PARTS = re.compile(r"selective[ (\[]+([^)\]]*)[)\]]*")
 
@@ -42,6 +42,9 @@ def recomputation_of(run: MeasuredRun, block_of: str = "chunk") -> Recomputation
     if _EVERY_OTHER.fullmatch(words):
         listed = ",".join(map(str, range(0, layers, 2)))
         return Recomputation({"layers": [f"layers.{{{listed}}}"]})
+    if words == "selective" and "torchtitan" not in run.words["framework"]:
+        # Megatron's granularity of this name; torchtitan's is another, and has several.
+        words = "selective (not stated)"
     again = known_words().computed_again(words)
     if again is not None:
         return Recomputation(again)

@@ -44,7 +44,7 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
         raise PlanError(f"no number formats are known as '{run.words['precision']}'")
     architecture, again = architecture_of(run), recomputation_of(run, framework.block)
     practices = _Practices.of(run, framework.profile, "lamb" if "LAMB" in notes else "adamw")
-    parallel = parallel_plan(run, framework.profile)
+    parallel = parallel_plan(run, framework.profile, predicts_further=architecture.predicts_further)
     data = {
         "simcluster": 1,
         "name": run.name,
@@ -68,6 +68,10 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
     )
 
 
+_CALLED_ALIKE = ("nemo", "llm-foundry")
+"""Profiles whose frameworks rows spell in several ways; practices know them by the profile's name."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Practices:
     """What is done in a run though its row does not state it, as keys of the scenario."""
@@ -88,7 +92,8 @@ class _Practices:
         training: dict[str, Any] = {}
         steps: dict[str, Any] = {}
         assumed = []
-        for practice in known_words().practices_of(run.words, run.counts["seq_len"]):
+        words = {**run.words, "framework": profile} if profile in _CALLED_ALIKE else run.words
+        for practice in known_words().practices_of(words, run.counts["seq_len"]):
             framework |= _merged(framework, practice.framework)
             model |= practice.model
             optimizer |= practice.optimizer
@@ -143,7 +148,7 @@ def _check(run: MeasuredRun) -> None:
     lacking = [name for name in _NEEDED if name not in run.counts]
     if lacking:
         raise PlanError(f"the row does not state {', '.join(lacking)}")
-    if run.words.get("offload", "") not in ("", "none"):
+    if run.words.get("offload", "") not in ("", "none", "no", "false"):
         raise PlanError("offload")
 
 

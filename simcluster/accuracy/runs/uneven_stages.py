@@ -34,6 +34,23 @@ def stage_layers(run: MeasuredRun) -> list[int] | list[list[int]] | None:
     return None
 
 
+def multi_token_stages(run: MeasuredRun) -> list[int] | list[list[int]] | None:
+    """Layers of every stage where the last one has layers of multi-token prediction too: every other one the
+    same number, the last one what is left; None if nothing is left uneven.
+
+    So NVIDIA's recipes of DeepSeek-V3 have it: 8 x 7 + 5 on 8 stages, 4 x 15 + 1 on 16 (from memory).
+    """
+    stages, chunks, layers = run.count("pipeline"), run.count("virtual_pipeline"), run.counts["layers"]
+    places = stages * chunks
+    size = math.ceil(layers / places)
+    last = layers - size * (places - 1)
+    if stages == 1 or not 0 <= last < size:
+        return None
+    counts = [*[size] * (places - 1), last]
+    by_chunk = [counts[first : first + stages] for first in range(0, places, stages)]
+    return by_chunk if chunks > 1 else by_chunk[0]
+
+
 def _head_in_layers(run: MeasuredRun) -> float:
     """The FLOPs of the head over those of a layer (arXiv 2104.04473, appendix): 2 h V and 24 h^2 + 4 h s."""
     hidden, vocab, tokens = (run.counts[name] for name in ("hidden", "vocab", "seq_len"))

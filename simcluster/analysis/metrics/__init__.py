@@ -1,10 +1,10 @@
 """The figures of a run: step time, throughput, MFU, FLOPs, traffic, host dispatch, and those of inference."""
 
 from simcluster.analysis.metrics.error_band import (
+    BandTable,
     ErrorBand,
     RunKind,
     error_band_document,
-    nearest_band,
 )
 from simcluster.analysis.metrics.host_dispatch import dispatch_counts
 from simcluster.analysis.metrics.inference_metrics import INFERENCE_METRICS, inference_figures
@@ -27,12 +27,12 @@ __all__ = [
     "INFERENCE_METRICS",
     "METRICS",
     "SHARED_METRICS",
+    "BandTable",
     "ErrorBand",
     "RunKind",
     "dispatch_counts",
     "error_band_document",
     "inference_figures",
-    "nearest_band",
     "prefill_flops",
     "step_flops",
     "summarise_run",

@@ -7,7 +7,7 @@ every kind of run, and for kinds put together, how many were measured and how fa
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,10 @@ from simcluster.registry import data_files
 
 ANY = "any"
 """Stands for all devices, frameworks or plans."""
+
+MIXTURE = "mixture"
+DENSE = "dense"
+"""Stand for all plans of models with and without experts."""
 
 FAMILIES = (
     "p100",
@@ -43,14 +47,18 @@ FAMILIES = (
 
 _LEVELS = (
     ("device", "framework", "plan"),
-    ("device", "framework"),
+    ("device", "framework", "experts"),
     ("framework", "plan"),
     ("device", "plan"),
+    ("framework", "experts"),
+    ("device", "experts"),
+    ("experts",),
+    ("device", "framework"),
     ("framework",),
     ("device",),
     (),
 )
-"""What comparable runs share, from the nearest kind to the farthest."""
+"""What comparable runs share, from the nearest kind to the farthest; experts: whether the model has any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +74,17 @@ class RunKind:
         """The kind of a run on a device of the catalog; ``axes`` are those of more than one rank."""
         family = max((name for name in FAMILIES if device.startswith(name)), key=len, default=device)
         split = " + ".join(axes) or "one device"
-        return cls(family, framework, f"mixture, {split}" if mixture else split)
+        return cls(family, framework, f"{MIXTURE}, {split}" if mixture else split)
 
     def levels(self) -> Iterator[RunKind]:
         """The kind itself and those that it is part of, the nearest first."""
-        own = asdict(self)
-        for level in _LEVELS:
-            yield RunKind(**{name: own[name] if name in level else ANY for name in own})
+        experts = MIXTURE if self.plan.startswith(MIXTURE) else DENSE
+        for shared in _LEVELS:
+            yield RunKind(
+                device=self.device if "device" in shared else ANY,
+                framework=self.framework if "framework" in shared else ANY,
+                plan=self.plan if "plan" in shared else experts if "experts" in shared else ANY,
+            )
 
     def __str__(self) -> str:
         named = [word for word in (self.device, self.framework, self.plan) if word != ANY]
@@ -90,9 +102,24 @@ class ErrorBand:
     nine_of_ten: float
 
 
-def nearest_band(kind: RunKind, bands: Mapping[RunKind, ErrorBand]) -> tuple[RunKind, ErrorBand] | None:
-    """The band of the nearest kind of which enough runs were measured; None if there is none at all."""
-    return next(((level, bands[level]) for level in kind.levels() if level in bands), None)
+@dataclass(frozen=True, slots=True)
+class BandTable:
+    """The error bands of kinds of runs.
+
+    A band that stands for another kind than its own is ``borrowed`` times as wide: so much wider it must be
+    for nine of ten runs of publishers that the table does not have.
+    """
+
+    bands: Mapping[RunKind, ErrorBand]
+    borrowed: float = 1.0
+
+    def nearest(self, kind: RunKind) -> tuple[RunKind, ErrorBand] | None:
+        """The band of the nearest kind of which enough runs were measured; None if there is none at all."""
+        near = next((level for level in kind.levels() if level in self.bands), None)
+        if near is None:
+            return None
+        band = self.bands[near]
+        return near, band if near == kind else replace(band, nine_of_ten=band.nine_of_ten * self.borrowed)
 
 
 def error_band_document(kind: RunKind) -> dict[str, Any]:
@@ -107,7 +134,7 @@ def error_band_document(kind: RunKind) -> dict[str, Any]:
             " framework profile, such as megatron-core or fsdp."
         )
         return {"kind": asdict(kind), "comparable_runs": 0, "words": words}
-    nearest = nearest_band(kind, shipped_bands())
+    nearest = shipped_bands().nearest(kind)
     if nearest is None:
         words = "No error band: no comparable run was measured."
         return {"kind": asdict(kind), "comparable_runs": 0, "words": words}
@@ -132,10 +159,11 @@ def error_band_document(kind: RunKind) -> dict[str, Any]:
 
 
 @cache
-def shipped_bands() -> Mapping[RunKind, ErrorBand]:
+def shipped_bands() -> BandTable:
     """The table beside this file."""
     file = data_files("simcluster.analysis.metrics").get("error_bands")
     if file is None:
-        return {}
-    rows = Document.parse(file.read_text(encoding="utf-8"), "error_bands.yaml").data["step_time"]
-    return {RunKind(*row[:3]): ErrorBand(*row[3:]) for row in rows}
+        return BandTable({})
+    table = Document.parse(file.read_text(encoding="utf-8"), "error_bands.yaml").data
+    bands = {RunKind(*row[:3]): ErrorBand(*row[3:]) for row in table["step_time"]}
+    return BandTable(bands, table["borrowed"])

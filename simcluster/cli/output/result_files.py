@@ -180,6 +180,9 @@ def check_writable(option: str, path: Path | None) -> None:
 
 _CIRCLE = "this is a link that leads back to itself"
 
+_FILE_OPTIONS = {".html": "--html", ".json": "--json", ".gz": "--trace"}
+"""The option that writes one file of that kind."""
+
 
 def refused_file(option: str, path: Path) -> list[Problem]:
     """Why the file an option names cannot be written, or nothing."""
@@ -200,6 +203,8 @@ def _refused_folder(folder: Path) -> str:
     """Why a folder cannot be made or written to, or nothing."""
     if folder.exists() and not folder.is_dir():
         return "this is a file; name a folder"
+    if not folder.exists() and (option := _FILE_OPTIONS.get(folder.suffix)):
+        return f"this names a folder; one file is written by {option} {folder.name}"
     if real_path(folder).is_symlink():
         return _CIRCLE
     while not folder.exists():

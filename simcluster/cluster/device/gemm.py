@@ -55,6 +55,9 @@ class GemmModel:
     """Rows a group at which half of that is left: every group fills the cores and drains them."""
     start: float = 0.0
     """Seconds that a matmul takes besides its work and its launch."""
+    adding: float = 0.0
+    """Share of the time of adding to a buffer that no product hides: a tile of a weight gradient reads and
+    writes it behind its last product. What one writing in the operands' format costs is in ``ramp``."""
     burst: float = 1.0
     """Speed of a few launches on a cool device, near its highest clock, against ``sustained``."""
 
@@ -117,6 +120,9 @@ class GemmModel:
                 waves = -(-blocks * split // self.units)
                 compute = waves * wave_flops * (-(-k // split) + ramp) / rate
                 best = smaller(best, larger(compute, least) + partials)
+        if self.adding and layout == GemmLayout.WEIGHT_GRADIENT:
+            written_once = b * (m * k + k * n + m * n) * dtype.itemsize
+            best = best + self.adding * max(0, num_bytes - written_once) / bandwidth
         return self.start + best
 
     def _alignment(self, n: int, k: int, itemsize: int) -> float:

@@ -147,7 +147,9 @@ def slower(hosts: Sequence[Host]) -> Host:
                 one.combined(other) for one in protocols_of_all for other in host.protocols_of(name)
             )
         protocols[name] = protocols_of_all
-    rate = min(host.fabric.rate(host.num_devices) for host in hosts)
+    rate = min(
+        host.fabric.rate(host.num_devices) * host.fabric.by_ranks.at(host.num_devices) for host in hosts
+    )
     latency = max(host.fabric.link.latency for host in hosts)
     channels = [host.channels for host in hosts]
     same = all(host.library == first.library for host in others)

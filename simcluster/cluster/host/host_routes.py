@@ -28,7 +28,9 @@ class HostRouteTable:
 
     @classmethod
     def of(cls, inside: HostGraph) -> HostRouteTable:
-        """The routes of least cost; among equal ones each takes the wires used least before it."""
+        """The routes of least cost; among equal ones those over a device whose own card it is, as PXN takes
+        them, and then each takes the wires used least before it.
+        """
         return _table(tuple(inside.places), tuple(inside.wires))
 
 
@@ -65,9 +67,21 @@ def _ways(places: Sequence[str], wires: Sequence[Wire]) -> dict[tuple[int, int],
     }
     ways: dict[tuple[int, int], tuple[int, ...]] = {}
     devices = sum(place.startswith("device.") for place in places)
+    cards = sum(place.startswith("nic.") for place in places)
+    heads = [index[wire.head] for wire in wires]
+
+    def strays(pair: tuple[int, int], way: tuple[int, ...]) -> bool:
+        """Whether it passes no device that is beside the card at one of its ends."""
+        beside = (
+            {heads[wire] * cards // devices for wire in way if heads[wire] < devices} if devices else set()
+        )
+        own = {int(places[end][4:]) for end in pair if places[end].startswith("nic.")}
+        return beside.isdisjoint(own)
+
     for pair in sorted(choices, key=lambda pair: (max(pair) >= devices, len(choices[pair]) > 1, pair)):
+        near = [way for way in choices[pair] if not strays(pair, way)] or choices[pair]
         ways[pair] = min(
-            choices[pair], key=lambda way: (max(((used[w] + 1) / rates[w] for w in way), default=0.0), way)
+            near, key=lambda way: (max(((used[w] + 1) / rates[w] for w in way), default=0.0), way)
         )
         for number in ways[pair]:
             used[number] += 1

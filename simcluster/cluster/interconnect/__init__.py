@@ -30,6 +30,7 @@ from simcluster.cluster.interconnect.network_fabric import (
     NetworkFabricSpec,
     ReducingSpec,
 )
+from simcluster.cluster.interconnect.share_by_count import ShareByCount
 from simcluster.cluster.interconnect.switch_tiers import Tiers, check_cables, hashed
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "Pod",
     "Reach",
     "ReducingSpec",
+    "ShareByCount",
     "Storage",
     "SwitchReduction",
     "Tiers",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from simcluster.cluster.interconnect.share_by_count import ALL, ShareByCount
+
 
 class Level(enum.IntEnum):
     """The two levels that a collective algorithm tells apart: inside a host, and between hosts.
@@ -54,24 +56,28 @@ class Wiring(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HostFabric:
-    """The links inside a host.
-
-    ``switch``: ``link`` is a device's port, usable towards any peer. ``full_mesh``: ``link`` joins one pair
-    of devices, so a device talks to n - 1 peers over n - 1 links, and what a group can use grows with it.
-    ``partial_mesh``: not every pair is joined; ``links`` says how many of its links each device of a group
-    can use, by the ranks of the group, rising from 2; a size between two counts as the smaller; ``pairs``
-    says which devices are joined and by how many links. ``name`` is what its links are called; ``reduces``
-    says whether the switch can add up what goes through it. ``trunk``: ``link`` joins each pair of islands,
-    and all their devices share it. ``over_pcie``: the devices get to it through their PCIe links.
-    """
+    """The links inside a host."""
 
     wiring: Wiring
+    """``switch``: ``link`` is a device's port, usable towards any peer. ``full_mesh``: ``link`` joins one
+    pair of devices, so a device talks to n - 1 peers over n - 1 links, and what a group can use grows with
+    it. ``partial_mesh``: not every pair is joined. ``trunk``: ``link`` joins each pair of islands, and all
+    their devices share it."""
     link: Link
+    """What ``wiring`` says."""
     links: tuple[tuple[int, int], ...] = ()
+    """Of a partial mesh: how many of its links each device of a group can use, by the ranks of the group,
+    rising from 2; a size between two counts as the smaller."""
     pairs: tuple[tuple[int, int, int], ...] = ()
+    """Of a partial mesh: which devices are joined, and by how many links."""
     name: str = "fabric"
+    """What its links are called."""
     reduces: bool = False
+    """Whether the switch can add up what goes through it."""
     over_pcie: bool = False
+    """Whether the devices get to it through their PCIe links."""
+    by_ranks: ShareByCount = ALL
+    """What collectives reach of the rate, by their ranks on a host."""
 
     def rate(self, num_ranks: int) -> float:
         """Usable bytes/s out of each device of a group of ``num_ranks`` in one host."""
@@ -111,13 +117,15 @@ class HostNetwork:
     """The network as a host sees it: ``nics`` network cards, each one ``link``.
 
     ``on_device``: the cards are part of the devices, which reach them without PCIe. ``hop``: seconds
-    that each switch behind the first adds.
+    that each switch behind the first adds. ``by_hosts``: what collectives reach of the rate, by the hosts (or
+    pods) that they lie on.
     """
 
     nics: int
     link: Link
     on_device: bool = False
     hop: float = 0.0
+    by_hosts: ShareByCount = ALL
 
 
 @dataclass(frozen=True, slots=True)

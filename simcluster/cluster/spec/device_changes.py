@@ -52,6 +52,14 @@ class NormalSpec(Section):
     """
 
 
+class SeldomSpec(Section):
+    """A factor that few draw: ``{seldom: [0.005, 0.91]}``."""
+
+    seldom: tuple[Annotated[float, Field(ge=0, le=1)], Factor]
+    """The probability of each device, or with ``hosts: all`` of each host, and the factor of those that it
+    hits, drawn from ``run.seed``; the others are as fast as ever."""
+
+
 class ChangeSpec(Section):
     """One change: ``{device: 21, compute: 0.9}``, ``{devices: all, compute: {normal: [1.0, 0.05]}}``."""
 
@@ -62,12 +70,15 @@ class ChangeSpec(Section):
     """Index of the host, or a list of them: all their devices."""
 
     devices: Literal["all"] | None = None
-    """All devices of the cluster."""
+    """All devices of the cluster; by a law each draws for itself."""
 
-    compute: Factor | NormalSpec | None = None
+    hosts: Literal["all"] | None = None
+    """All hosts of the cluster; by a law each draws once for all its devices."""
+
+    compute: Factor | NormalSpec | SeldomSpec | None = None
     """Factor on the rates of the matrix and vector units."""
 
-    memory_bandwidth: Factor | NormalSpec | None = None
+    memory_bandwidth: Factor | NormalSpec | SeldomSpec | None = None
     """Factor on the bandwidth of the device's memory."""
 
     power: Power | None = None
@@ -76,9 +87,9 @@ class ChangeSpec(Section):
 
     @model_validator(mode="after")
     def _is_whole(self) -> ChangeSpec:
-        named = [name for name in ("device", "host", "devices") if getattr(self, name) is not None]
+        named = [name for name in ("device", "host", "devices", "hosts") if getattr(self, name) is not None]
         if not named:
-            raise Refused("which devices? write device: 21, host: 3, devices: all, or link: NAME")
+            raise Refused("which devices? write device: 21, host: 3, devices: all, hosts: all, or link: NAME")
         if len(named) > 1:
             raise Refused(f"'{named[0]}' names devices already; write one of the two", path=named[1])
         if self.compute is None and self.memory_bandwidth is None and self.power is None:
@@ -98,7 +109,7 @@ class ChangeSpec(Section):
 
     def ranks(self, devices: Sequence[range]) -> Sequence[int]:
         """The devices it changes, of the ``devices`` of every host."""
-        if self.devices is not None:
+        if self.devices is not None or self.hosts is not None:
             return range(devices[-1].stop)
         if self.device is not None:
             return _listed(self.device)
@@ -126,20 +137,22 @@ def device_speeds(
 
     ``powers``: by host what its devices take, for caps of it.
 
-    A device's draw depends on the seed, on its rank, on what is drawn and on how many laws of that stand
-    before in the list: not on the size of the cluster, nor on changes without a law.
+    A device's draw depends on the seed, on its rank or host, on what is drawn and on how many laws of that
+    stand before in the list: not on the size of the cluster, nor on changes without a law.
     Raises PlanError if the factors of one device multiply to something out of all bounds, or a cap is none.
     """
     factors_of: dict[int, dict[str, float]] = {}
+    firsts = [host.start for host in devices]
     for kind in ("compute", "memory_bandwidth"):
         laws = 0
         for change in changes:
             factor = getattr(change, kind)
             if factor is None:
                 continue
-            drawn = isinstance(factor, NormalSpec)
+            drawn = isinstance(factor, NormalSpec | SeldomSpec)
             for rank in change.ranks(devices):
-                times = _draw(factor, f"{kind} {laws} of {rank} by {seed}") if drawn else factor
+                whose = f"host {bisect_right(firsts, rank) - 1}" if change.hosts else f"{rank}"
+                times = _draw(factor, f"{kind} {laws} of {whose} by {seed}") if drawn else factor
                 own = factors_of.setdefault(rank, {})
                 own[kind] = own.get(kind, 1.0) * times
             laws += drawn
@@ -189,13 +202,17 @@ def _speed_at(cap: float, rank: int, power: PowerModel | None) -> float:
     return power.speed(cap)
 
 
-def _draw(law: NormalSpec, key: str) -> float:
+def _draw(law: NormalSpec | SeldomSpec, key: str) -> float:
     """The draw of a key: the inverse of the law at a hash of the key, whatever the libraries."""
+    number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 12
+    place = (number + 0.5) / 2**52
+    if isinstance(law, SeldomSpec):
+        probability, factor = law.seldom
+        return factor if place < probability else 1.0
     mean, deviation = law.normal
     if not deviation:
         return mean
-    number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 12
-    return max(NormalDist(mean, deviation).inv_cdf((number + 0.5) / 2**52), LEAST * mean)
+    return max(NormalDist(mean, deviation).inv_cdf(place), LEAST * mean)
 
 
 def _factors(found: Mapping[int, Mapping[str, float]]) -> Iterator[tuple[int, str, float]]:

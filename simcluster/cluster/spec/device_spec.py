@@ -54,6 +54,9 @@ ByKeys: TypeAlias = Annotated[tuple[tuple[PositiveInt, Fraction], ...], AfterVal
 """Points of an efficiency over a number of keys, written ``[[512, 0.44], [4096, 0.60]]``."""
 
 
+PeakShare: TypeAlias = Annotated[float, Field(gt=0, le=1.1)]
+"""A share of a stated peak, which may be exceeded a little: clocks go above the one that it is stated at."""
+
 AtLeastOne: TypeAlias = Annotated[float, Field(ge=1, le=10)]
 
 
@@ -84,13 +87,13 @@ class GroupedSpec(Section):
 class GemmSpec(Section):
     """How the device's matmul library behaves; the model that uses it is explained in gemm.py."""
 
-    sustained: Figure[Fraction]
+    sustained: Figure[PeakShare]
     """Share of peak that the largest tile reaches at long k, with the device warm."""
 
     burst: Figure[AtLeastOne] | None = None
     """Speed of a few launches on a cool device against that share; absent: nothing is known of them."""
 
-    formats: dict[FloatType, Figure[Fraction]] = {}
+    formats: dict[FloatType, Figure[PeakShare]] = {}
     """The same share of formats that reach another one of their peak."""
 
     layouts: LayoutsSpec | None = None
@@ -98,6 +101,9 @@ class GemmSpec(Section):
 
     grouped: GroupedSpec | None = None
     """How the products of groups of rows compare; absent: they are as fast as one product of all rows."""
+
+    adding: Figure[Fraction] | None = None
+    """Share of the time of adding weight gradients to their buffer that no product hides; absent: none."""
 
     tiles: Figure[Annotated[tuple[tuple[PositiveInt, PositiveInt], ...], Field(min_length=1)]]
     """Rows and columns of the output tiles the library chooses from."""
@@ -133,6 +139,7 @@ class GemmSpec(Section):
             layouts=(_value(layouts.input_gradient, 1.0), _value(layouts.weight_gradient, 1.0)),
             grouped=_value(grouped.speed, 1.0),
             group_rows=_value(grouped.rows, 0.0),
+            adding=_value(self.adding, 0.0),
             burst=_value(self.burst, 1.0),
             start=_value(self.start, 0.0),
             paces=tuple((dtype, rate / usual) for dtype, rate in peak.items() if rate != usual),

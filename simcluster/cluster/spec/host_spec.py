@@ -10,7 +10,7 @@ from pydantic import ConfigDict, model_validator
 
 from simcluster.cluster.device import Device
 from simcluster.cluster.host import Host, HostKernels, KernelOnCores, Protocol
-from simcluster.cluster.interconnect import HostNetwork, Island, Link, Wiring
+from simcluster.cluster.interconnect import HostNetwork, Island, Link, ShareByCount, Wiring
 from simcluster.cluster.spec.device_spec import DeviceSpec
 from simcluster.cluster.spec.link_spec import FabricSpec, IslandSpec, NetworkSpec, PcieSpec, PodSpec
 from simcluster.document import (
@@ -293,6 +293,7 @@ class HostSpec(CatalogSection):
                 port,
                 bool(self.network.on_device and self.network.on_device.value),
                 self.network.switch_latency.value if self.network.switch_latency else 0.0,
+                ShareByCount(self.network.by_hosts.value if self.network.by_hosts else ()),
             ),
             pcie=self.pcie.build() if self.pcie else None,
             memory=round(self.memory.value),

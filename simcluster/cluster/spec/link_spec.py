@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Self
+from itertools import pairwise
+from typing import Annotated, Self
 
-from pydantic import model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from simcluster.cluster.interconnect import HostFabric, Link, Pod, Wiring
+from simcluster.cluster.interconnect import HostFabric, Link, Pod, ShareByCount, Wiring
 from simcluster.cluster.spec.network_choice import AnyNetwork
 from simcluster.document import (
     Bandwidth,
@@ -96,6 +97,17 @@ class DeviceLinkSpec(Section):
         return Link(whole.bandwidth.value, whole.efficiency.value, self.latency.value)
 
 
+def _rising(entries: tuple[tuple[int, float], ...]) -> tuple[tuple[int, float], ...]:
+    for (fewer, _), (more, _) in pairwise(entries):
+        if more <= fewer:
+            raise ValueError(f"{more} stands behind {fewer}; write the numbers rising")
+    return entries
+
+
+Shares = Annotated[tuple[tuple[PositiveInt, Fraction], ...], Field(min_length=1), AfterValidator(_rising)]
+"""Numbers of ranks or hosts, rising, and a share for each."""
+
+
 class FabricSpec(DeviceLinkSpec):
     """The links between devices of a host."""
 
@@ -116,6 +128,10 @@ class FabricSpec(DeviceLinkSpec):
 
     over_pcie: Figure[bool] | None = None
     """Whether devices get to the switch through their PCIe links; not, if nothing is written."""
+
+    by_ranks: Figure[Shares] | None = None
+    """What collectives reach of the rate by their ranks on a host: ``[[4, 1.0], [8, 0.25]]``, a power law
+    between two numbers, the last share beyond; all of it, if nothing is written."""
 
     @model_validator(mode="after")
     def _pairs_fit_the_wiring(self) -> FabricSpec:
@@ -159,6 +175,7 @@ class FabricSpec(DeviceLinkSpec):
             self.name,
             bool(self.reduces and self.reduces.value),
             bool(self.over_pcie and self.over_pcie.value),
+            ShareByCount(self.by_ranks.value if self.by_ranks else ()),
         )
 
 
@@ -167,6 +184,12 @@ class IslandSpec(FabricSpec):
 
     devices: Figure[PositiveInt]
     """Devices of an island; neighbours in rank."""
+
+    @model_validator(mode="after")
+    def _is_no_whole_host(self) -> IslandSpec:
+        if self.by_ranks:
+            raise Refused("it counts the ranks of a host; write it under fabric", path="by_ranks")
+        return self
 
 
 class PodSpec(DeviceLinkSpec):
@@ -191,6 +214,10 @@ class NetworkSpec(LinkSpec):
 
     switch_latency: Figure[Duration] | None = None
     """What each switch on the way behind the first adds to the latency; nothing, if not written."""
+
+    by_hosts: Figure[Shares] | None = None
+    """What collectives reach of that rate by the hosts (or pods) that they lie on: ``[[4, 1.0], [64, 0.5]]``,
+    a power law between two numbers, the last share beyond; all of it, if nothing is written."""
 
     fabric: AnyNetwork | None = None
     """How the cards of all hosts are joined; by one ideal switch, if nothing is written."""

@@ -130,6 +130,7 @@ def collective_time(
             carried,
             _hops(where, cluster, placement.kinds, protocol),
             _channels(host, wanted),
+            _reached(host, placement, where),
             _own(operation, placement, carried, cluster, protocol, parts),
         )
         for kind in _able(operation, placement, num_bytes, cluster, wanted)
@@ -280,8 +281,20 @@ def _price(
         scales.append(float(load.scale[0]))
         if traffic.reduced and (reduction := topology.network.reduces):
             rates[-1] = min(rates[-1], reduction.rate * scales[-1] / traffic.reduced)
-        times.append(_deciding(traffic.inside / of_links, traffic.network / of_links))
+        network = traffic.network * _on_shared_cards(kind, group_site_of(placement, cluster))
+        times.append(_deciding(traffic.inside / of_links, network / of_links))
     return _Price(routine.hops, tuple(scales), tuple(times), tuple(rates))
+
+
+def _on_shared_cards(kind: str, where: GroupSite) -> float:
+    """How much longer the network takes for trees between few hosts where ranks share its cards.
+
+    Of S for a card, a tree sends S between two hosts, 4/3 S between three, 2 S between more. Sums over cards
+    that ranks share were measured as if it were 2 S throughout (NVIDIA/nccl-tests issues 319 and 119, and
+    vTrain's steps with 16 tensor ranks), so that rings are faster there. Why is not known.
+    """
+    shared = where.between is Reach.NETWORK and where.rails < where.most
+    return {2: 2.0, 3: 1.5}.get(where.num_units, 1.0) if shared and kind in ("tree", "nvls_tree") else 1.0
 
 
 def _deciding(inside: Floats, network: Floats) -> Floats:
@@ -323,15 +336,23 @@ def _choice(
     num_bytes: float,
     hops: tuple[float, float],
     channels: tuple[int | None, float],
+    reached: tuple[float, float],
     own: float,
 ) -> AlgorithmChoice:
+    shares = [share * part for share, part in zip(protocol.shares, reached, strict=True)]
     latency = protocol.base + own + price.hops[0] * hops[0] + price.hops[1] * hops[1]
     flows = []
     for index, (scale, times, rate) in enumerate(zip(price.scales, price.times, price.rates, strict=True)):
         if num_bytes and scale:
-            share = float((times[:, 0] / protocol.shares[0] + times[:, 1] / protocol.shares[1]).max())
+            share = float((times[:, 0] / shares[Level.HOST] + times[:, 1] / shares[Level.NETWORK]).max())
             flows.append(LoadPhase(num_bytes * scale, min(scale / share * channels[1], rate), index))
     return AlgorithmChoice(kind, protocol.name, latency, tuple(flows), channels[0])
+
+
+def _reached(host: Host, placement: GroupPlacement, where: GroupSite) -> tuple[float, float]:
+    """What is reached of rates inside a unit and between units, by how many ranks and units there are."""
+    between = host.network.by_hosts.at(where.num_units) if where.between is Reach.NETWORK else 1.0
+    return host.fabric.by_ranks.at(placement.ranks_per_host), between
 
 
 def _hops(

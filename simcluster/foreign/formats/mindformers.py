@@ -306,7 +306,7 @@ def _pipeline(facts: Facts) -> None:
     facts.default("interleaved", "interleaved_mindspore", "MindSpore's order")
     if offset is None or stages <= 1 or not layers:
         return
-    flag, further = facts.flag("offset"), facts.get("further", 0)
+    flag, further = facts.flag("offset"), facts.get("model.mtp_layers", 0)
     rows = offset if all(isinstance(row, list) for row in offset) else [offset]
     for counted in (layers, layers + further):
         sizes = [[counted // (stages * chunks) + more for more in row] for row in rows]
@@ -316,17 +316,19 @@ def _pipeline(facts: Facts) -> None:
     else:
         over = f"{chunks} chunks on each of {stages} stages" if chunks > 1 else f"{stages} stages"
         many = f"{layers} layers"
-        many += f" (or {counted} with {facts.flag('further')}, which offsets count)" if further else ""
+        many += (
+            f" (or {counted} with {facts.flag('model.mtp_layers')}, which offsets count)" if further else ""
+        )
         shown = sizes if chunks > 1 else sizes[0]
         facts.wrong(flag, f"{many} do not spread over {over} like this: {shown}")
         return
     if counted > layers:
         sizes[-1][-1] -= further
         if sizes[-1][-1] < 1:
-            facts.wrong(flag, f"the last stage has no layer beside {facts.flag('further')}")
+            facts.wrong(flag, f"the last stage has no layer beside {facts.flag('model.mtp_layers')}")
             return
         facts.remark(
-            f"{flag}: counts {facts.flag('further')}, so that the last stage has {further} less here"
+            f"{flag}: counts {facts.flag('model.mtp_layers')}, so that the last stage has {further} less here"
         )
     facts.say("parallel.schedule.stages", sizes if chunks > 1 else sizes[0], flag)
 

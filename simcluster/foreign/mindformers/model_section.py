@@ -18,6 +18,7 @@ from simcluster.foreign.translation import (
     Meaning,
     UnsupportedFeature,
     not_expressible,
+    predicts_further,
     read_number,
     read_word,
     reads_embedding_dropout,
@@ -138,9 +139,9 @@ MODEL: Mapping[str, Meaning] = {
     "pp_interleave_num": states_value("chunks"),
     "offset": lambda facts, flag: _offset(facts, flag),
     "fine_grain_interleave": states_value("fine_grain"),
-    "mtp_depth": lambda facts, flag: _predicts_further(facts, flag),
-    "mtp_num_layers": lambda facts, flag: _predicts_further(facts, flag),
-    "num_nextn_predict_layers": lambda facts, flag: _predicts_further(facts, flag),
+    "mtp_depth": predicts_further,
+    "mtp_num_layers": predicts_further,
+    "num_nextn_predict_layers": predicts_further,
     "sliding_window": states_value("model.window"),
     "use_sliding_window": switch("windowed", True, False),
     "max_window_layers": states_value("window_from"),
@@ -149,12 +150,6 @@ MODEL: Mapping[str, Meaning] = {
     **DEEPSEEK,
 }
 """Keys below ``state_model.model_config``."""
-
-
-def _predicts_further(facts: Facts, flag: Flag) -> None:
-    """Layers that predict further tokens: none is simulated, but offsets count them."""
-    not_expressible("no further tokens are predicted: less time and memory", unless=(None, 0))(facts, flag)
-    states_value("further")(facts, flag)
 
 
 def _offset(facts: Facts, flag: Flag) -> None:

@@ -128,6 +128,15 @@ def not_expressible(reason: str, *, unless: Collection[Any] = OFF) -> Meaning:
     return meaning
 
 
+def predicts_further(facts: Facts, flag: Flag) -> None:
+    """Layers of multi-token prediction."""
+    count = None if flag.missing else read_integer(facts, flag)
+    if count:
+        facts.say("model.mtp_layers", count, flag)
+    else:
+        facts.compare(flag, not flag.missing, "no further tokens are predicted", "off")
+
+
 def refuses_setting(
     beyond: UnsupportedFeature, *, unless: Collection[Any] = (None, False, 0, "0")
 ) -> Meaning:

@@ -23,7 +23,7 @@ from simcluster.model.family_spec import (
     usual_head_dim,
 )
 from simcluster.model.graph import Block, Graph, Instance, TensorType
-from simcluster.model.layers import GATED, DecoderBlock, Dimensions, Generation, LayerCaches
+from simcluster.model.layers import GATED, DecoderBlock, Dimensions, Experts, Generation, LayerCaches
 from simcluster.model.model import Model
 from simcluster.model.shard_counts import ShardCounts
 from simcluster.work import DType
@@ -46,7 +46,7 @@ class Transformer(Dimensions, Model):
     def dimensions(self) -> Mapping[str, int]:
         """The sizes by their names in a scenario."""
         names = ["layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab"]
-        names += ["window"] if self.window else []
+        names += [name for name in ("window", "mtp_layers") if getattr(self, name)]
         sizes: dict[str, int] = {name: getattr(self, name) for name in names}
         for part in ("experts", "latent"):
             inner = getattr(self, part)
@@ -109,7 +109,8 @@ class Transformer(Dimensions, Model):
             return 0
         matrices, ffn = 3 if self.activation in GATED else 2, self.experts.ffn
         biases = (matrices - 1) * ffn + self.hidden if self.bias else 0
-        return self._mixtures * self.experts.count * (matrices * self.hidden * ffn + biases)
+        count = (self._mixtures + self.mtp_layers) * self.experts.count
+        return count * (matrices * self.hidden * ffn + biases)
 
     @property
     def num_active_parameters(self) -> int:
@@ -117,12 +118,12 @@ class Transformer(Dimensions, Model):
         if self.experts is None:
             return self.num_parameters
         idle = self.num_expert_parameters * (self.experts.count - self.experts.top_k) // self.experts.count
-        steering = self._mixtures * self.experts.count if self.experts.steered else 0
+        steering = (self._mixtures + self.mtp_layers) * self.experts.count if self.experts.steered else 0
         return self.num_parameters - idle - steering
 
     @property
     def _mixtures(self) -> int:
-        """Layers with experts."""
+        """Layers with experts, of those that pipeline stages share."""
         return max(self.layers - self.experts.dense_layers, 0) if self.experts else 0
 
     @property
@@ -133,17 +134,21 @@ class Transformer(Dimensions, Model):
         return replace(self, experts=replace(self.experts, capacity_factor=None, padded=True))
 
     def remarks(self, seq_len: int) -> tuple[str, ...]:
+        """What predicts further tokens, and how many tokens an expert takes."""
+        count = self.mtp_layers
+        further = f"multi-token prediction: {count} more layer{'s' * (count > 1)} and head{'s' * (count > 1)}"
+        said = (f"{further} on the last stage",) if count else ()
+        return said if self.experts is None else (*said, self._places(self.experts, seq_len))
+
+    def _places(self, experts: Experts, seq_len: int) -> str:
         """How many tokens an expert takes."""
-        if self.experts is None:
-            return ()
-        places = self.experts.capacity(seq_len)
-        if self.experts.capacity_factor is None:
-            count = self.experts.count
-            return (f"experts drop no token: each of {count} gets {places:,} of a sequence in the mean",)
-        how = "computes all of them, taken or not" if self.experts.padded else "computes what sits in them"
+        places, count = experts.capacity(seq_len), experts.count
+        if experts.capacity_factor is None:
+            return f"experts drop no token: each of {count} gets {places:,} of a sequence in the mean"
+        how = "computes all of them, taken or not" if experts.padded else "computes what sits in them"
         return (
-            f"each of {self.experts.count} experts has {places:,} places for every sequence, "
-            f"{self.experts.capacity_factor:g} x its mean share, and {how}",
+            f"each of {count} experts has {places:,} places for every sequence, "
+            f"{experts.capacity_factor:g} x its mean share, and {how}"
         )
 
     def graph(self, batch: int, seq_len: int, dtype: DType, num_tokens: float) -> Graph:
@@ -170,15 +175,43 @@ class Transformer(Dimensions, Model):
         for kind in dict.fromkeys(kinds):
             if kind != "query_layer":
                 blocks.append(write(kind, mixed=kind.startswith("mixture")).layer(hidden))
-        blocks.append(write("head").head(hidden, tokens, num_tokens))
+        depths = range(1, self.mtp_layers + 1)
+        blocks.append(write("head").head(hidden, tokens, num_tokens, read=bool(depths)))
         last = instances[0].output("out")
         for index, kind in enumerate(kinds):
             layer = Instance(f"layers.{index}", kind, (last,))
             instances.append(layer)
             last = layer.output("out")
         instances.append(Instance("head", "head", (last,)))
-        ties = (_TIED,) if self.tied else ()
+        for depth in depths:
+            mixed, further = self.experts is not None, depth < self.mtp_layers
+            made = (
+                write(f"mtp_layer_{depth}", mixed=mixed).further_layer(hidden, tokens, depth),
+                write(f"mtp_head_{depth}").head(hidden, tokens, num_tokens, depth=depth, read=further),
+            )
+            blocks += made
+            for part, block in zip(("layers", "heads"), made, strict=True):
+                before = instances[-1].output("out")
+                instances.append(Instance(f"mtp.{part}.{depth - 1}", block.name, (before,)))
+        ties = self._ties(blocks[0].parameters)
         return Graph({block.name: block for block in blocks}, tuple(instances), ties)
+
+    def _ties(self, embedding: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """The parameters that are one: predictions of further tokens have those of the ``embedding``, and the
+        head, of the next token's.
+        """
+        depths = range(self.mtp_layers)
+        groups = {
+            f"embedding.{name}": [f"mtp.layers.{depth}.embedding.{name}" for depth in depths]
+            for name in embedding
+        }
+        table, logits = _TIED
+        heads = [f"mtp.heads.{depth}.logits.weight" for depth in depths]
+        if self.tied:
+            groups[table] += [logits, *heads]
+        else:
+            groups[logits] = heads
+        return tuple((first, *others) for first, others in groups.items() if others)
 
     @property
     def without_dropout(self) -> Transformer:
@@ -189,7 +222,8 @@ class Transformer(Dimensions, Model):
     def generation_error(self) -> str:
         """Why it cannot generate tokens: what of it has no form that reads a KV cache; empty if it can."""
         some = self.window and self.window_every > 1
-        lacking = {"latent attention": self.latent, "experts": self.experts, "windows in some layers": some}
+        lacking: dict[str, object] = {"latent attention": self.latent, "experts": self.experts}
+        lacking |= {"windows in some layers": some, "multi-token prediction": self.mtp_layers}
         unsupported = [name for name, has in lacking.items() if has]
         return (
             f"inference of models with {' and '.join(unsupported)} is not supported yet"
@@ -306,6 +340,14 @@ class LlamaSpec(LayerKeys, AttentionKeys, VocabularyKeys, PositionKeys, TextKeys
 
     query_layer: bool | None = None
     """The last layer takes its queries from a table of positions (PanGu-alpha)."""
+
+    mtp_layers: NonNegativeInt = 0
+    """Multi-token prediction: so many layers behind the last one, each with a projection and the head once
+    more, predict a token further each (DeepSeek-V3: 1). They are on the last stage beside its share of the
+    layers."""
+
+    mtp_loss_weight: PositiveFloat | None = None
+    """What their losses, in the mean over these layers, count beside the head's; 0.1 if absent."""
 
     embedding_dropout: Probability | None = None
     """Rate of dropout behind the embedding; as ``dropout`` if absent."""

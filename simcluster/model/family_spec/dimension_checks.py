@@ -16,6 +16,7 @@ _ONLY_WITH = {
 
 _NOT_WITH = {
     "experts": ("query_layer",),
+    "mtp_layers": ("query_layer",),
     "latent": ("bias", "qkv_bias", "qk_norm", "query_layer", "rotary_fraction", "kv_heads", "head_dim"),
 }
 """What the operators of a part have no form for."""
@@ -30,8 +31,10 @@ def refuse_clashes(known: Mapping[str, Any]) -> None:
             raise Refused("'max_positions' is missing: the rows of the query layer's position table")
     if "window_every" in known and not known.get("window"):
         raise Refused("'window_every' needs a window", path="window_every")
+    if "mtp_loss_weight" in known and not known.get("mtp_layers"):
+        raise Refused("'mtp_loss_weight' needs mtp_layers", path="mtp_loss_weight")
     for part, excluded in _NOT_WITH.items():
-        clashing = [name for name in excluded if part in known and known.get(name)]
+        clashing = [name for name in excluded if known.get(part) and known.get(name)]
         if clashing:
             raise Refused(f"'{clashing[0]}' does not go with {part}", path=clashing[0])
     if "experts" in known and known["experts"].dense_layers >= known["layers"]:

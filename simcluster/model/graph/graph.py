@@ -22,7 +22,10 @@ from simcluster.model.graph.operator import Array, Operator, TensorType
 Key = TypeVar("Key", bound=Hashable)
 
 LAYERS = "{,*.}layers.*"
-"""What models call the instances that pipeline stages share: ``layers.3``, ``decoder.layers.3``."""
+"""What models call their layers: ``layers.3``, ``decoder.layers.3``."""
+
+MULTI_TOKEN = "mtp.*"
+"""What they call the instances that predict tokens beyond the next one: ``mtp.layers.0``, ``mtp.heads.0``."""
 
 
 class Phase(enum.StrEnum):
@@ -219,8 +222,15 @@ class Instance:
 
     @property
     def is_layer(self) -> bool:
-        """Whether it is one of the layers that pipeline stages share."""
+        """Whether it is a layer."""
         return matches(LAYERS, self.name)
+
+    @property
+    def is_shared_layer(self) -> bool:
+        """Whether it is one of the layers that pipeline stages share: those that predict further tokens stay
+        with the head.
+        """
+        return self.is_layer and not matches(MULTI_TOKEN, self.name)
 
     @property
     def weight_owner(self) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from simcluster.document import Refused, json_object
 from simcluster.errors import nearest
-from simcluster.model.huggingface.model_types import ANGLES, EVERYWHERE, TYPES, UNBUILT, Config, Keys, get
+from simcluster.model.huggingface.model_types import ANGLES, EVERYWHERE, TYPES, Config, Keys, get
 
 
 def dimensions(path: Path) -> dict[str, Any]:
@@ -47,13 +47,12 @@ def dimensions(path: Path) -> dict[str, Any]:
 
 
 def remarks(path: Path) -> tuple[str, ...]:
-    """What a user should know of what the config says and the model leaves out."""
-    config = json_object(path)
-    return tuple(
-        f"changes the result: {key} {json.dumps(config[key])}: {reason}"
-        for key, reason in UNBUILT.items()
-        if config.get(key)
-    )
+    """What a user should know of what the config says and transformers leaves out of the model."""
+    layers = json_object(path).get("num_nextn_predict_layers")
+    if not layers:
+        return ()
+    said = f"num_nextn_predict_layers {layers}: trained as well, which transformers does not"
+    return (f"{said}; without them write model.mtp_layers: 0",)
 
 
 def _refuse_unknown_angles(config: Config) -> None:
@@ -109,6 +108,8 @@ def _wanted(name: str, value: Any) -> str:
     if name in _CHECKED:
         return ""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if name == "mtp_layers":
+        return "" if isinstance(value, int) and number and value >= 0 else "an integer from 0"
     if name.endswith("dropout"):
         return "" if number and 0 <= value < 1 else "a number from 0 to below 1"
     if name == "rope_theta":

@@ -61,6 +61,7 @@ _LLAMA: Mapping[str, Keys] = {
     "rope_theta": ("rope_theta", "rope_parameters.rope_theta"),
     "tied": "tie_word_embeddings",
     "attention_dropout": "attention_dropout",
+    "mtp_layers": "num_nextn_predict_layers",
 }
 _MIXED = {name: key for name, key in _LLAMA.items() if name != "ffn"}
 _DEEPSEEK = {name: key for name, key in _LLAMA.items() if name not in ("kv_heads", "head_dim")}
@@ -253,9 +254,3 @@ EVERYWHERE: Mapping[str, tuple[Any, ...]] = {
 
 ANGLES = ("default", "linear", "dynamic", "yarn", "longrope", "su", "llama3", "mrope")
 """Rules by which rotary angles are scaled: other numbers in the same table, the same time and memory."""
-
-UNBUILT: Mapping[str, str] = {
-    "num_nextn_predict_layers": "no layers that predict further tokens are built, as in transformers; "
-    "training them too takes more time and memory",
-}
-"""Keys of what transformers leaves out when it builds a model, and what is said of that."""

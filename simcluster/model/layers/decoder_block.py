@@ -22,6 +22,7 @@ from simcluster.model.layers.transformer_layers import (
 from simcluster.model.operators import (
     Add,
     Cast,
+    Concat,
     CrossEntropy,
     Dropout,
     Embedding,
@@ -58,22 +59,28 @@ class DecoderBlock:
 
     def embedding(self, tokens: TensorType) -> Block:
         """Token ids to hidden states; ids come with the batch, or from the pass before."""
-        build, dims = self.build, self.dims
-        table = build.parameter("tokens.weight", (dims.vocab, dims.hidden))
+        build = self.build
         fed = self.past is None or not self.past.token
-        ids = build.feed("tokens", tokens, dims.vocab) if fed else build.input("in", tokens)
-        x = build.add("tokens", Embedding(), ids, table)
+        ids = build.feed("tokens", tokens, self.dims.vocab) if fed else build.input("in", tokens)
+        return build.block(outputs={"out": self._embedded(ids)})
+
+    def _embedded(self, ids: str, stem: str = "") -> str:
+        """The hidden states of tokens; names begin with ``stem``."""
+        build, dims = self.build, self.dims
+        table = build.parameter(f"{stem}tokens.weight", (dims.vocab, dims.hidden))
+        x = build.add(f"{stem}tokens", Embedding(), ids, table)
         if dims.positions == "learned":
-            rows = build.parameter("positions.weight", (dims.table_rows, dims.hidden))
-            x = build.add("positions", Positions(dims.position_offset + self._position), x, rows)
+            rows = build.parameter(f"{stem}positions.weight", (dims.table_rows, dims.hidden))
+            x = build.add(f"{stem}positions", Positions(dims.position_offset + self._position), x, rows)
         if dims.embedding_norm:
-            x = self._norm("norm", x)
-        x = self._dropout("dropout", x, dims.embedding_dropout)
-        return build.block(outputs={"out": x})
+            x = self._norm(f"{stem}norm", x)
+        return self._dropout(f"{stem}dropout", x, dims.embedding_dropout)
 
     def layer(self, hidden: TensorType) -> Block:
         """Self-attention and MLP, each behind a norm and around a residual connection."""
-        x = self.build.input("in", hidden)
+        return self._layer(self.build.input("in", hidden))
+
+    def _layer(self, x: str) -> Block:
         y = self._norm("attention.norm", x)
         if self.dims.latent is not None:
             hidden_size, heads, theta = self.dims.hidden, self.dims.heads, self.dims.rope_theta
@@ -100,13 +107,37 @@ class DecoderBlock:
         k, v = self._linear("attention.qkv", y, HIDDEN, _heads("k", "v"), self._qkv_bias)
         return self._attended(x, *self._placed(q, k), v)
 
-    def head(self, hidden: TensorType, tokens: TensorType, num_tokens: float) -> Block:
-        """The last norm, logits and loss."""
+    def head(
+        self, hidden: TensorType, tokens: TensorType, num_tokens: float, *, depth: int = 0, read: bool = False
+    ) -> Block:
+        """The last norm, logits and loss; of the prediction ``depth`` tokens beyond the next one.
+
+        ``read``: the normalised hidden states leave the block, for a prediction of the token behind it.
+        """
         build, dims = self.build, self.dims
-        x = build.input("in", hidden)
-        targets = build.feed("targets", tokens, dims.vocab)
-        loss, _ = build.adds("loss", CrossEntropy(1 / num_tokens), self._logits(x), targets)
-        return build.block(outputs={}, loss=loss)
+        x = self._norm("norm", build.input("in", hidden))
+        targets = build.feed(_targets(depth), tokens, dims.vocab)
+        share = dims.mtp_loss_weight / dims.mtp_layers if depth else 1
+        loss, _ = build.adds("loss", CrossEntropy(share / num_tokens), self._logits(x), targets)
+        return build.block(outputs={"out": x} if read else {}, loss=loss)
+
+    def further_layer(self, hidden: TensorType, tokens: TensorType, depth: int) -> Block:
+        """The layer behind which the token is predicted that is ``depth`` places beyond the next one.
+
+        It reads the hidden states before it and the embedding of the token ``depth`` places on, both
+        normalised, side by side and projected (DeepSeek-V3, arXiv 2412.19437, equation 21; Megatron-Core's
+        ``MultiTokenPredictionLayer``). That token is the target of the prediction before: the same ids are
+        fed.
+        """
+        build, dims = self.build, self.dims
+        x = self._norm("hidden.norm", build.input("in", hidden))
+        ids = build.feed(_targets(depth - 1), tokens, dims.vocab)
+        y = self._norm("token.norm", self._embedded(ids, "embedding."))
+        pair = build.add("joined", Concat(HIDDEN, 2, (dims.hidden, dims.hidden)), y, x)
+        weight = build.parameter("projection.weight", (2 * dims.hidden, dims.hidden))
+        labels = ("batch", "seq", "pair")
+        product = Matmul(labels, (("pair", "hidden"),), (HIDDEN,))
+        return self._layer(build.add("projection", product, pair, weight))
 
     def next_token(self, hidden: TensorType, known: int) -> Block:
         """The last norm, the logits of the last token, and the token behind it, one of ``known``."""
@@ -115,11 +146,11 @@ class DecoderBlock:
         length = hidden.shape[1]
         if length > 1:
             x = build.add("last", Slice(HIDDEN, hidden.shape, ((1, length - 1, 1, 1),)), x)
-        return build.block(outputs={"out": build.add("next", Greedy(known), self._logits(x))})
+        logits = self._logits(self._norm("norm", x))
+        return build.block(outputs={"out": build.add("next", Greedy(known), logits)})
 
     def _logits(self, x: str) -> str:
         build, dims = self.build, self.dims
-        x = self._norm("norm", x)
         weight = build.parameter("logits.weight", (dims.vocab, dims.hidden))
         logits = build.add("logits", Matmul(HIDDEN, (("vocab", "hidden"),), (LOGITS,)), x, weight)
         if dims.logits not in (None, self.dtype):
@@ -219,6 +250,11 @@ class DecoderBlock:
     ) -> list[str]:
         """A projection by one or more weights that share their input, each with its bias if ``biased``."""
         return linear(self.build, name, x, left, weights, self._sizes, bias=biased)
+
+
+def _targets(depth: int) -> str:
+    """What the ids are called that are predicted ``depth`` tokens beyond the next one."""
+    return f"targets.{depth}" if depth else "targets"
 
 
 def _heads(*parts: str) -> dict[str, Labels]:

@@ -60,6 +60,10 @@ class Dimensions:
     """Only every N-th layer has the window, from the first on (gpt-oss: 2)."""
     query_layer: bool = False
     """The last layer takes its queries from a table of positions (PanGu-alpha)."""
+    mtp_layers: int = 0
+    """Layers behind the last one that predict a token further each (DeepSeek-V3), beside the head."""
+    mtp_loss_weight: float = 0.1
+    """What their losses, in the mean over these layers, count beside the head's."""
     dropout: float = 0.0
     """Rate of dropout behind attention and MLP."""
     embedding_dropout: float = 0.0

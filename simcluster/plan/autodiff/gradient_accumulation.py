@@ -2,8 +2,8 @@
 
 In the ideal profile the kernel that computes a weight gradient adds it to the buffer (Megatron's gradient
 accumulation fusion). Where a framework's kernel does not, it writes the gradient in the compute format, and
-one more kernel reads both and writes the sum. A collective is no such kernel: what it receives is added on
-arrival, in the format in which it was sent.
+one more kernel reads both and writes the sum; it may first be cast by another one. A collective is no such
+kernel: what it receives is added on arrival, in the format in which it was sent.
 """
 
 from __future__ import annotations
@@ -12,26 +12,29 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Literal
 
-from simcluster.model import Accumulate, Block, Graph, Node, Operator, Phase, Role, TensorType, Value
+from simcluster.model import Accumulate, Block, Cast, Graph, Node, Operator, Phase, Role, TensorType, Value
 from simcluster.work import DType
 
 ALL: Literal["all"] = "all"
 """Every operator family accumulates in its own kernel."""
 
 
-def accumulate(graph: Graph, families: Literal["all"] | Collection[str], compute: DType) -> Graph:
+def accumulate(
+    graph: Graph, families: Literal["all"] | Collection[str], compute: DType, *, casts: bool = False
+) -> Graph:
     """The graph in which only operators of ``families`` accumulate gradients in their own kernel.
 
-    Gradients of all others are in ``compute`` until they are added.
+    Gradients of all others are in ``compute`` until they are added, or with ``casts`` until they are cast to
+    their buffer's format, which is added then.
     """
     if families == ALL:
         return graph
     return graph.with_blocks(
-        {name: _accumulating(block, families, compute) for name, block in graph.blocks.items()}
+        {name: _accumulating(block, families, compute, casts) for name, block in graph.blocks.items()}
     )
 
 
-def _accumulating(block: Block, families: Collection[str], compute: DType) -> Block:
+def _accumulating(block: Block, families: Collection[str], compute: DType, casts: bool) -> Block:
     buffers = {block.gradients[name] for name in block.parameters if name in block.gradients}
     values = dict(block.values)
     nodes: list[Node] = []
@@ -49,8 +52,15 @@ def _accumulating(block: Block, families: Collection[str], compute: DType) -> Bl
                 name = f"{node.name}.{buffer}" + (f".{again}" if again else "")
                 outputs[place] = f"{name}.term"
                 kind = TensorType(values[buffer].type.shape, compute)
-                values[outputs[place]] = Value(kind, Role.GRADIENT, values[buffer].layout)
-                adding.append(_adding(node, f"{name}.accumulate", outputs[place], buffer, values))
+                term = outputs[place]
+                values[term] = Value(kind, Role.GRADIENT, values[buffer].layout)
+                if casts and compute is not (target := values[buffer].type.dtype):
+                    same = f"{name}.cast"
+                    values[same] = replace(values[buffer], role=Role.GRADIENT)
+                    cast = Cast.of(kind, target)
+                    adding.append(Node(same, cast, (term,), (same,), Phase.BACKWARD, origin=node.source))
+                    term = same
+                adding.append(_adding(node, f"{name}.accumulate", term, buffer, values))
         nodes += [replace(node, outputs=tuple(outputs)), *adding]
     return replace(block, values=values, nodes=tuple(nodes))
 

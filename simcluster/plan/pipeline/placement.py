@@ -69,7 +69,7 @@ def place(graph: Graph, layers: Sequence[int], chain: VirtualStages | None = Non
     to; every pass is placed by itself.
     """
     chain = chain or VirtualStages.round_robin(len(layers))
-    layered = [instance.name for instance in graph.instances if instance.is_layer]
+    layered = [instance.name for instance in graph.instances if instance.is_shared_layer]
     if sum(layers) != len(layered):
         listed = " + ".join(map(str, layers))
         raise PlanError(
@@ -134,7 +134,11 @@ def _with_ends(
     """
     moved = {stages[0]: 0, stages[-1]: last}
     if stages[0] == stages[-1]:
-        return dict(stage_of)
+        # One stage has all layers: what comes after them in the graph is behind them.
+        names = list(stage_of)
+        first, behind = names.index(layered[0]), set(names[names.index(layered[-1]) + 1 :])
+        ends = dict.fromkeys(names[:first], 0) | dict.fromkeys(behind, last)
+        return {name: ends.get(name, stage) for name, stage in stage_of.items()}
     others = set(layered)
     return {name: stage if name in others else moved.get(stage, stage) for name, stage in stage_of.items()}
 

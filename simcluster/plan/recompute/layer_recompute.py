@@ -21,13 +21,26 @@ from simcluster.plan.spec import PATH, Layers
 def recomputed_layers(graph: Graph, layers: Layers) -> frozenset[str]:
     """The names of the layers that are recomputed whole.
 
-    PlanError if numbers do not fit the stages, or a name fits no layer.
+    Numbers count those that stages share; where there are any, layers that predict further tokens are
+    recomputed as well, as Megatron-Core does. PlanError if numbers do not fit the stages, or a name fits no
+    layer.
     """
-    stages = _stages(graph)
     if layers in ("none", "auto"):
         return frozenset()
+    every = [instance.name for instance in graph.instances if _is_computed(instance)]
     if layers == "all":
-        return frozenset(name for names in stages for name in names)
+        return frozenset(every)
+    named = () if isinstance(layers, int) else tuple(entry for entry in layers if isinstance(entry, str))
+    if named:
+        return frozenset(_named(named, every))
+    first = _first_of_stages(graph, layers)
+    shared = {name for names in _stages(graph) for name in names}
+    return first.union(name for name in every if first and name not in shared)
+
+
+def _first_of_stages(graph: Graph, layers: Layers) -> frozenset[str]:
+    """The first layers of every stage, or of every chunk on it, by number."""
+    stages = _stages(graph)
     if isinstance(layers, int):
         most = max(map(len, stages))
         if layers > most:
@@ -37,9 +50,6 @@ def recomputed_layers(graph: Graph, layers: Layers) -> frozenset[str]:
                 hint="write all",
             )
         return frozenset(name for names in stages for name in names[:layers])
-    named = tuple(entry for entry in layers if isinstance(entry, str))
-    if named:
-        return frozenset(_named(named, [name for names in stages for name in names]))
     rows = [row for row in layers if isinstance(row, tuple)]
     if not rows:
         return frozenset(_counted(tuple(count for count in layers if isinstance(count, int)), stages))
@@ -55,12 +65,17 @@ def recomputed_layers(graph: Graph, layers: Layers) -> frozenset[str]:
 
 
 def _stages(graph: Graph, chunk: int | None = None) -> list[list[str]]:
-    """The layers of every stage, or of one chunk on it, in order."""
+    """The layers that stages share, of every stage, or of one chunk on it, in order."""
     layers: list[list[str]] = [[] for _ in range(1 + max(instance.stage for instance in graph.instances))]
     for instance in graph.instances:
-        if instance.is_layer and not instance.first_slice and chunk in (None, instance.chunk):
+        if instance.is_shared_layer and _is_computed(instance) and chunk in (None, instance.chunk):
             layers[instance.stage].append(instance.name)
     return layers
+
+
+def _is_computed(instance: Instance) -> bool:
+    """Whether it is a layer with weights of its own, not one on a later slice of sequences."""
+    return instance.is_layer and not instance.first_slice
 
 
 def _counted(counts: tuple[int, ...], stages: list[list[str]]) -> Iterator[str]:

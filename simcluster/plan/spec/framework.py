@@ -76,6 +76,18 @@ class FrameworkProfile(CatalogSection):
     """Operator families whose kernels add a parameter's gradient to its buffer themselves (``matmul``: fused
     gradient accumulation); the others write it and a kernel of its own adds it."""
 
+    gradient_casts: Annotated[
+        bool,
+        Phrase(
+            {
+                False: "gradients are added in the format in which they come",
+                True: "gradients cast to their buffer's format by a kernel of their own, then added",
+            }.__getitem__
+        ),
+    ] = False
+    """Of gradients that a kernel of its own adds to a buffer in another number format: whether one more casts
+    them first."""
+
     optimizer: UpdateKernels = UpdateKernels.TOGETHER
     """Whether the updates of a layer's parameters run as one multi-tensor kernel or as one kernel each."""
 

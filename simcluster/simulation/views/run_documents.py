@@ -270,6 +270,7 @@ def _states(formats: Mapping[str, DType]) -> str:
 _OF_TRAINING = frozenset(
     {
         "accumulate",
+        "gradient_casts",
         "optimizer",
         "gradients",
         "main_gradients",
@@ -304,6 +305,7 @@ def _framework(built: BuiltScenario) -> list[str]:
         or spec.task.formats.master is not None
         or plan.sharding.weights,
         "accumulate": plan.sharding.gradients,
+        "gradient_casts": plan.sharding.gradients or plan.numerics.gradients is plan.numerics.compute,
         "fp8_transposes": plan.numerics.matmul is not DType.FP8,
         "host_updates": not any(HOST in code.streams for code in built.program.codes),
         "gather": not plan.sharding.states or plan.sharding.weights or alone,

@@ -30,6 +30,7 @@ def unsimulated(simcluster, monkeypatch):
         (("--trace", "folder"), "--trace folder: this is a folder; name a file in it"),
         (("--json", "folder"), "--json folder: this is a folder; name a file in it"),
         (("--out", "file"), "--out file: this is a file; name a folder"),
+        (("--out", "page.html"), "this names a folder; one file is written by --html page.html"),
         (("--out", "file/deeper"), "--out file/deeper: 'file' is no folder"),
         (("--trace", "none/t.json"), "--trace none/t.json: there is no folder 'none'"),
         (("--json", "file/r.json"), "--json file/r.json: 'file' is no folder"),

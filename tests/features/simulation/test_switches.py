@@ -411,6 +411,22 @@ def test_main_gradients_are_copied_to_the_masters_format():
     agrees(under(sharded, main_gradients=True))
 
 
+def test_gradients_are_cast_before_they_are_added():
+    base = under(scenario({"data": 2}), accumulate=[])
+    which = under(scenario({"data": 2}), accumulate=[], gradient_casts=True)
+    run, plain = simulate(which), simulate(base)
+    casts = operators(run, "*.grad.cast")
+    assert casts and not operators(plain, "*.grad.cast")
+    assert run.documents["summary"]["compute_s"] > plain.documents["summary"]["compute_s"]
+    agrees(which)
+    same = under(
+        scenario({"data": 2}, training={"precision": {"compute": "bf16", "gradients": "bf16"}}),
+        accumulate=[],
+        gradient_casts=True,
+    )
+    assert not operators(simulate(same), "*.grad.cast")
+
+
 def test_gradients_in_the_masters_format_are_not_copied():
     base = scenario({"data": 2})
     which = under(base, main_gradients=True)

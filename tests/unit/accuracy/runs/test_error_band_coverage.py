@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcluster.accuracy.runs.error_band_coverage import LEAST_RUNS, band_of, bands_of
-from simcluster.analysis import ErrorBand, RunKind, nearest_band
+from simcluster.accuracy.runs.error_band_coverage import LEAST_RUNS, RunError, band_of, bands_of, coverage
+from simcluster.analysis import BandTable, ErrorBand, RunKind
 
 KIND = RunKind("h100", "fsdp", "data")
 
@@ -26,9 +26,26 @@ def test_nine_of_ten_further_runs_lie_inside(errors):
 
 def test_the_nearest_kind_with_runs_enough_is_told():
     other = RunKind("h100", "fsdp", "data + tensor")
-    bands = bands_of([(KIND, 0.1)] * LEAST_RUNS + [(other, -0.2)])
-    assert nearest_band(KIND, bands) == (KIND, ErrorBand(LEAST_RUNS, 0.1, 0.1))
-    near, band = nearest_band(other, bands)
-    assert str(near) == "h100, fsdp"
+    table = bands_of([RunError("a", "m", KIND, 0.1)] * LEAST_RUNS + [RunError("a", "m", other, -0.2)])
+    assert table.nearest(KIND) == (KIND, ErrorBand(LEAST_RUNS, 0.1, 0.1))
+    near, band = table.nearest(other)
+    assert str(near) == "h100, fsdp, dense"
     assert band.runs == LEAST_RUNS + 1
-    assert nearest_band(RunKind("x", "y", "z"), {}) is None
+    assert BandTable({}).nearest(RunKind("x", "y", "z")) is None
+
+
+def test_mixtures_are_compared_with_mixtures_before_dense_models():
+    mixture, tensor = RunKind("h100", "fsdp", "mixture, expert"), RunKind("h100", "nemo", "mixture, tensor")
+    runs = [RunError("a", "m", KIND, 0.1)] * LEAST_RUNS + [RunError("a", "m", mixture, 0.3)] * LEAST_RUNS
+    assert str(bands_of(runs).nearest(tensor)[0]) == "h100, mixture"
+
+
+def test_borrowed_bands_are_as_wide_as_unknown_publishers_need():
+    kinds = [RunKind("h100", "fsdp", plan) for plan in ("data", "tensor")]
+    runs = [RunError("a", "m", kinds[0], 0.1)] * 10 + [RunError("b", "m", kinds[1], 0.2)] * 10
+    table = bands_of(runs)
+    assert table.borrowed == 2.0
+    assert table.nearest(kinds[1])[1].nine_of_ten == 0.2
+    assert table.nearest(RunKind("h100", "nemo", "data"))[1].nine_of_ten == 0.1 * 2
+    assert table.nearest(RunKind("h100", "nemo", "pipeline"))[1].nine_of_ten == 0.2 * 2
+    assert coverage(runs)["tenth"] == (20, 20)

@@ -31,6 +31,13 @@ CLIPPED = "gradients are clipped to a norm of 1, the default of Megatron's train
             {"family": "gpt", "max_positions": 128},
             "the architecture of GPT-2 with the stated dimensions",
         ),
+        ({"model": "Megatron-22B", "notes": "flags: mtp-num-layers=1"}, {"mtp_layers": 1}, None),
+        # The catalog's model has a layer of multi-token prediction; a row that states none has none.
+        (
+            {"model": "DeepSeek-V3", "ffn": "2048", "layers": "4"},
+            {"use": "deepseek-v3", "mtp_layers": 0},
+            None,
+        ),
         ({"model": "GPT3 175B"}, {"use": "gpt3-175b", "layers": 2, "hidden": 256}, None),
         ({"model": "Megatron-22B"}, {"use": "megatron-22b", "layers": 2}, None),
         ({"model": "Qwen3.30B-A3B", "ffn": "768"}, {"use": "qwen3-30b-a3b", "layers": 2}, None),
@@ -85,6 +92,36 @@ def test_experts_fill_tensor_ranks_where_they_are_whole(tmp_path, change, roles,
     assert any("experts whole" in text for text in found.assumed) is assumed
 
 
+@pytest.mark.parametrize(
+    ("column", "words", "plain"),
+    [
+        ("precision", "BF16-mixed", "bf16"),
+        ("precision", "bf16/fp8 blockwise", "fp8"),
+        ("recompute", "uniform", "full"),
+        ("recompute", "block 1 layer", "full (block, 1)"),
+        ("recompute", "off", "none"),
+        ("zero_stage", "Distributed Optimizer", "1"),
+        ("offload", "no", "none"),
+        ("framework", "NeMo 2.0", "nemo"),
+        ("hardware", "Atlas 800T A2", "Ascend 910B"),
+    ],
+)
+def test_other_words_mean_the_same(tmp_path, column, words, plain):
+    said, meant = (scenario_of(run_of(tmp_path, **{column: text})) for text in (words, plain))
+    assert said.data == meant.data
+
+
+@pytest.mark.parametrize(
+    ("stages", "chunks", "layers"),
+    [("8", "", [8, 8, 8, 8, 8, 8, 8, 5]), ("4", "4", [[4] * 4] * 3 + [[4, 4, 4, 1]])],
+)
+def test_the_last_stage_has_fewer_layers_beside_those_of_further_tokens(tmp_path, stages, chunks, layers):
+    mesh = {"num_devices": "8", "tensor": "1", "data": str(8 // int(stages)), "pipeline": stages}
+    said = {"model": "deepseekv3", "layers": "61", "framework": "nemo", "virtual_pipeline": chunks, **mesh}
+    found = scenario_of(run_of(tmp_path, **said))
+    assert found.data["parallel"]["schedule"]["stages"] == layers
+
+
 def test_frameworks_without_a_profile_get_the_nearest(tmp_path):
     for change, nearest in (
         ({}, "megatron-core"),
@@ -103,7 +140,9 @@ def test_frameworks_without_a_profile_get_the_nearest(tmp_path):
             "selective (layernorm,moe_act)",
             ["layers.*.{attention,mlp}.norm", "layers.*.mlp.experts.activation"],
         ),
+        ("selective mlp+core_attn", ["layers.*.mlp.{up,activation,down}", CORE]),
         ("selective mlp+core_attn", ["layers.*.mlp.{up,activation}", CORE]),
+        ("selective", [CORE]),
         ("selective moe", ["layers.*.mlp.experts.{up,activation}"]),
         ("selective [moe_act]", ["layers.*.mlp.experts.activation"]),
         ("selective (not stated)", [CORE]),
@@ -112,7 +151,7 @@ def test_frameworks_without_a_profile_get_the_nearest(tmp_path):
 def test_parts_of_layers_are_recomputed(tmp_path, words, recompute):
     found = scenario_of(run_of(tmp_path, recompute=words))
     assert found.data["parallel"]["recompute"] == {"operators": recompute}
-    assert bool(set(found.assumed) - {CLIPPED}) is ("not stated" in words)
+    assert bool(set(found.assumed) - {CLIPPED}) is (words == "selective" or "not stated" in words)
 
 
 def test_experts_are_not_the_mlp_that_is_recomputed(tmp_path):

@@ -86,6 +86,22 @@ def test_draws_depend_on_seed_and_device_only():
     assert all(speed.compute != speed.memory_bandwidth for speed in both)
 
 
+def test_few_hosts_are_slow_with_all_their_devices():
+    rare = {"hosts": "all", "compute": {"seldom": [0.05, 0.91]}}
+    drawn = [speed.compute for speed in speeds(rare, hosts=512)]
+    by_host = [set(drawn[first : first + 8]) for first in range(0, 4096, 8)]
+    assert all(len(found) == 1 for found in by_host)
+    assert sum({0.91} == found for found in by_host) / 512 == pytest.approx(0.05, abs=0.03)
+    assert set(drawn) == {0.91, 1.0}
+    single = {"devices": "all", "compute": rare["compute"]}
+    assert [speed.compute for speed in speeds(single, hosts=512)].count(0.91) / 4096 == pytest.approx(
+        0.05, abs=0.012
+    )
+    for probability, factor in ((0, 1.0), (1, 0.5)):
+        change = {"hosts": "all", "compute": {"seldom": [probability, 0.5]}}
+        assert {speed.compute for speed in speeds(change)} == {factor}
+
+
 def test_draws_stay_above_a_tenth_of_the_mean():
     drawn = [speed.compute for speed in speeds({"devices": "all", "compute": {"normal": [1.0, 2.0]}})]
     assert min(drawn) == 0.1
@@ -105,6 +121,8 @@ WRONG = {
     "{device: 1, memory_bandwidth: .inf}": ("3:41", "not a finite number"),
     "{device: 1, compute: fast}": ("3:32", "'fast' is text"),
     "{device: 1, compute: {normal: [1.0, -1]}}": ("3:47", "-1 is too small"),
+    "{hosts: all, compute: {seldom: [1.5, 0.9]}}": ("3:43", "1.5 is too large"),
+    "{hosts: all, devices: all, compute: 0.5}": ("3:19", "'devices' names devices already"),
     "{device: 1, computed: 0.5}": ("3:23", "unknown key 'computed'; did you mean 'compute'?"),
     "{device: 1}": ("3:11", "this changes nothing"),
     "{compute: 0.9}": ("3:11", "which devices?"),

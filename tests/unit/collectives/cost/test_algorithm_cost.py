@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import (
+    Cluster,
     Protocol,
+    ShareByCount,
     Wiring,
     load_cluster,
 )
@@ -53,6 +57,26 @@ def test_a_ring_over_hosts_waits_for_the_network_only_where_it_leaves_a_host(hos
     assert found.seconds == pytest.approx(BASE + hops + 2 * (ranks - 1) * max(inside, between))
 
 
+def test_rates_by_ranks_and_hosts_are_those_of_the_table_and_latencies_stay():
+    fabric = replace(PLAIN.host.fabric, by_ranks=ShareByCount(((4, 1.0), (8, 0.25))))
+    network = replace(PLAIN.host.network, by_hosts=ShareByCount(((4, 1.0), (64, 0.25))))
+    crowded = Cluster.of(replace(PLAIN.host, fabric=fabric, network=network), 2048)
+
+    def stretch(hosts, mates, operation=Operation.ALL_GATHER, algorithm="ring"):
+        full, less = (
+            collective_time(operation, even(hosts, mates, cluster), 2**30, cluster, algorithm)
+            for cluster in (PLAIN, crowded)
+        )
+        assert less.latency == full.latency
+        return less.transfer / full.transfer
+
+    assert [stretch(1, mates) for mates in (2, 4, 8)] == pytest.approx([1, 1, 4])
+    assert [stretch(hosts, 1) for hosts in (2, 4, 16, 64, 1024)] == pytest.approx([1, 1, 2, 4, 4])
+    assert stretch(64, 1, Operation.ALL_TO_ALL, "pairwise") == pytest.approx(4)
+    # Eight ranks on a host: 7/8 over 1e11 inside, 1/8 over 1e10 between; then 4 and 2 times that.
+    assert stretch(16, 8) == pytest.approx(4 * 0.875 / 1.25)
+
+
 def test_fewer_rails_carry_more_each():
     wide, narrow = (
         collective_time(Operation.ALL_REDUCE, even(4, 8, cluster), 2**30, cluster, "ring")
@@ -84,6 +108,17 @@ def test_two_hosts_reduce_in_a_tree_with_about_half_the_network_traffic_of_a_rin
     )
     assert ring == pytest.approx(2 * 15 / 16 * 2**30 / 8 / NETWORK_RATE)
     assert tree == pytest.approx(2**30 * max(1 / 8 / NETWORK_RATE, (2 - 2 / 8) / HOST_RATE))
+
+
+def test_trees_between_few_hosts_save_nothing_on_shared_cards():
+    shared = plain(nics=2)
+    ring, tree = (
+        collective_time(Operation.ALL_REDUCE, even(2, 8, shared), 2**30, shared, name).transfer
+        for name in ("ring", "tree")
+    )
+    assert ring == pytest.approx(2 * 15 / 16 * 2**30 / 2 / NETWORK_RATE)
+    assert tree == pytest.approx(2 * 2**30 / 2 / NETWORK_RATE)
+    assert collective_time(Operation.ALL_REDUCE, even(2, 8, shared), 2**30, shared).algorithm == "ring"
 
 
 def test_all_to_all_sends_each_peer_its_block():
@@ -205,3 +240,14 @@ def test_all_ranks_of_a_large_cluster(ranks):
     found = collective_time(Operation.ALL_REDUCE, span, 64 * MIB, cluster)
     assert found.algorithm == "tree"
     assert 0 < found.seconds < 0.01
+
+
+@pytest.mark.parametrize("hosts", [3, 5])
+def test_a_ring_over_an_odd_number_of_hosts_crosses_rails_at_the_full_rate(hosts):
+    cluster = load_cluster("dgx-a100", hosts + 1)
+    rates = [
+        1
+        / collective_time(Operation.ALL_GATHER, cluster.placement(range(8 * count)), 2**36, cluster).transfer
+        for count in (hosts, hosts + 1)
+    ]
+    assert rates[0] == pytest.approx(rates[1], rel=0.02)

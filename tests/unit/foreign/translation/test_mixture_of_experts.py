@@ -34,7 +34,7 @@ def said(found, name):
 
 
 def test_megatrons_arguments_of_deepseek_v3_are_the_catalogs_model():
-    found = read(SIZES + LATENT + EXPERTS)
+    found = read(SIZES + LATENT + EXPERTS + "--mtp-num-layers 1")
     made = Scenario.of(found.data).model
     catalog = Scenario.of({**found.data, "model": {"use": "deepseek-v3"}}).model
     assert made == catalog

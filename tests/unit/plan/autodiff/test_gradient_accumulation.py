@@ -28,3 +28,17 @@ def test_other_kernels_write_a_term_that_one_more_kernel_adds():
         assert block.values[term].role is Role.GRADIENT
     kept = [node for node in block.nodes if node not in added and "norm.grad" not in node.name]
     assert kept == [node for node in before.nodes if "norm.grad" not in node.name]
+
+
+def test_a_term_of_another_format_may_be_cast_first():
+    graph = pass_graphs.differentiated()
+    block = accumulate(graph, {"matmul"}, DType.BF16, casts=True).blocks["layer"]
+    casts = [node for node in block.nodes if node.operator.kind == "cast"]
+    added = [node for node in block.nodes if node.operator.kind == "accumulate"]
+    assert [node.inputs for node in added] == [node.outputs for node in casts]
+    for node in casts:
+        assert (node.operator.source, node.operator.target) == (DType.BF16, DType.FP32)
+        assert block.values[node.inputs[0]].type.dtype is DType.BF16
+        assert block.values[node.outputs[0]].type.dtype is DType.FP32
+    same = accumulate(graph, {"matmul"}, DType.FP32, casts=True).blocks["layer"]
+    assert not [node for node in same.nodes if node.operator.kind == "cast"]

@@ -79,6 +79,11 @@ def test_what_stands_before_the_layers_goes_first_and_what_follows_last():
     }
 
 
+@pytest.mark.parametrize(("layers", "stages"), [((3, 0), [0, 0, 0, 0, 1]), ((0, 3), [0, 1, 1, 1, 1])])
+def test_an_end_of_the_model_may_have_a_stage_of_its_own_beside_one_with_all_layers(layers, stages):
+    assert [each.stage for each in place(graph(3), layers).instances] == stages
+
+
 def test_placing_changes_nothing_else():
     before = graph(3)
     after = place(before, (2, 1))

@@ -9,7 +9,7 @@ from simcluster.model import Phase, Role
 from simcluster.plan.recompute.layer_recompute import recompute
 from simcluster.plan.spec.recompute_spec import RecomputeSpec
 from tests.support.plan_graphs import told
-from tests.support.planned import plan
+from tests.support.planned import LLAMA, plan
 
 MESH = {"data": 2, "tensor": 2}
 
@@ -221,3 +221,18 @@ def test_what_changes_nothing_is_said(written, message):
 def test_weights_that_are_gathered_again_anyway():
     found = plan({"data": 2}, recompute={"layers": "all", "gathers": True}, optimizer_sharding="fsdp")
     assert any("are gathered again anyway" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("layers", "counted"), [("none", []), ("all", [0, 1, 2, 3]), (1, [0, 2]), ([1, 0], [0])]
+)
+def test_layers_that_predict_further_tokens_are_behind_the_last_one_and_recomputed_with_others(
+    layers, counted
+):
+    """They are not among those that stages share, nor among those that are counted."""
+    graph = plan({"pipeline": 2}, model=LLAMA | {"mtp_layers": 1}, recompute={"layers": layers}).graph
+    again = [instance.name for instance in graph.instances if ".recompute" in instance.block]
+    assert again == [*(f"layers.{index}" for index in counted), *["mtp.layers.0"] * bool(counted)]
+    stages = {instance.name: instance.stage for instance in graph.instances}
+    assert [stages[f"layers.{index}"] for index in range(4)] == [0, 0, 1, 1]
+    assert stages["mtp.layers.0"] == stages["mtp.heads.0"] == stages["head"] == 1
