@@ -144,9 +144,7 @@ def test_products_of_experts_cost_the_host_a_call_for_each_expert():
 
 
 def test_tokens_sorted_behind_an_exchange_are_moved_twice():
-    """Dispatch and combine move twice and 2.7 times the bytes of an exchange into the place of use; nothing else
-    differs.
-    """
+    """Dispatch and combine move twice and 2.7 times the bytes; nothing else differs."""
 
     def moved(exchange):
         built = build_scenario(
