@@ -187,7 +187,8 @@ class FrameworkProfile(CatalogSection):
     expert_exchange: ExpertExchange = ExpertExchange.EVERY_CHOICE
     """Whether a token goes to a rank once for every expert that it chose there, as in an all-to-all of sorted
     rows, or once, and what comes back is summed there before it is sent (DeepEP, HybridEP). Counted with the
-    mean number of ranks that equally likely choices reach; hosts are not told from ranks."""
+    mean number of ranks that equally likely choices reach; hosts are not told from ranks. ``sorted`` is the
+    first with a further pass over what came, into the order of experts (Megatron-Core's dispatcher)."""
 
     layer_collectives: LayerCollectives = LayerCollectives.OVERLAPPED
     """Whether kernels go on beside collectives of activations and their gradients, or wait. Of a

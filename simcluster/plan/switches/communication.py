@@ -30,6 +30,11 @@ class ExpertExchange(FrameworkSwitch, kind="expert_exchange"):
     """How often a token goes to a rank that has several of its experts."""
 
     EVERY_CHOICE = "every_choice", "tokens sent to each of their experts"
+    SORTED = (
+        "sorted",
+        "tokens sent to each of their experts, and sorted by expert behind",
+        {"tokens_sorted": True},
+    )
     ONCE_PER_RANK = (
         "once_per_rank",
         "tokens sent once to every rank with experts of theirs",

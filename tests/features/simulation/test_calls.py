@@ -141,3 +141,34 @@ def test_products_of_experts_cost_the_host_a_call_for_each_expert():
     plain, called = costs(0.0), costs(0.25)
     more = {name: called[name] - cost for name, cost in plain.items()}
     assert set(more.values()) == {0.0, 4 * 0.25}  # four experts a rank; activations are no products
+
+
+def test_tokens_sorted_behind_an_exchange_are_moved_twice():
+    """Dispatch and combine move twice and 2.7 times the bytes; nothing else differs."""
+
+    def moved(exchange):
+        built = build_scenario(
+            Scenario.of(
+                {
+                    "simcluster": 1,
+                    "name": "sorted",
+                    "cluster": {"use": "dgx-h100", "hosts": 1},
+                    "framework": {"use": "megatron-core", "expert_exchange": exchange},
+                    "model": TINY | {"experts": {"count": 8, "top_k": 2, "ffn": 64}},
+                    "training": {"global_batch": 8, "micro_batch": 1, "seq_len": 64},
+                    "parallel": {"mesh": {"data": 4, "expert": 2}},
+                }
+            )
+        )
+        return {
+            instruction.name: sum(work.bytes_moved for work in instruction.works)
+            for code in built.program.codes
+            for instruction in code.instructions
+            if instruction.works and code.phase == "forward"
+        }
+
+    plain, ordered = moved("every_choice"), moved("sorted")
+    times = {
+        name.split(".")[-1]: ordered[name] / size for name, size in plain.items() if ordered[name] != size
+    }
+    assert times == {"dispatch": 2.0, "combine": pytest.approx(2.7, rel=1e-3), "weights": 2.0}
