@@ -2,15 +2,16 @@
 
 The standard library writes and compiles up to six methods for each class where it is defined: a third of a
 millisecond, and a run has six hundred classes on its way, of which it uses a quarter. Here a definition only
-finds the fields; the library writes ``__init__``, ``__eq__`` and the others once somebody asks for them. To
-type checkers, ``fields``, ``replace`` and whoever uses it, such a class is the library's.
+finds the fields and refuses assignment; the library writes ``__init__``, ``__eq__`` and the others once
+somebody asks for them. To type checkers, ``fields``, ``replace`` and whoever uses it or derives from it, such
+a class is the library's.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
 _ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
@@ -67,45 +68,14 @@ def _defined(
     if not cls.__doc__:
         cls.__doc__ = cls.__name__  # or the library would compose a signature
     define: Callable[[Any], Any] = dataclasses.dataclass(
-        init=False, repr=False, eq=False, kw_only=kw_only, slots=slots
+        init=False, repr=False, eq=False, frozen=frozen, kw_only=kw_only, slots=slots
     )
     made = define(cls)
     for name, options in methods.items():
         setattr(made, name, _DeferredMethod(made, name, options))
     if unhashable:
         made.__hash__ = None
-    if frozen:
-        _freeze(made)
-        if slots:
-            made.__getstate__, made.__setstate__ = _state, _set_state
     return cast("type", made)
-
-
-def _freeze(cls: Any) -> None:
-    """Refuses new values of fields, and any attribute but those that a class derived from it adds."""
-    names = frozenset(field.name for field in fields(cls))
-
-    def refuse_assignment(self: object, name: str, value: object) -> None:
-        if type(self) is cls or name in names:
-            raise FrozenInstanceError(f"cannot assign to field {name!r}")
-        super(cls, self).__setattr__(name, value)
-
-    def refuse_deletion(self: object, name: str) -> None:
-        if type(self) is cls or name in names:
-            raise FrozenInstanceError(f"cannot delete field {name!r}")
-        super(cls, self).__delattr__(name)
-
-    cls.__setattr__, cls.__delattr__ = refuse_assignment, refuse_deletion
-
-
-def _state(self: Any) -> list[object]:
-    """What a frozen object without a dictionary is pickled as."""
-    return [getattr(self, field.name) for field in fields(self)]
-
-
-def _set_state(self: Any, state: list[object]) -> None:
-    for field, value in zip(fields(self), state, strict=True):
-        object.__setattr__(self, field.name, value)
 
 
 def _dataclass(

@@ -349,7 +349,7 @@ class Replay:
         loss = RankTensor(event.rank, array, slot.layout, slot.whole)
         if once and slot.whole.shape == () and (self.program.mesh.off_axes or not slot.layout.partial):
             # A model that predicts several tokens has a term for each.
-            self._terms[step][event.rank, f"{event.execution.instance}.{slot.name}"] = loss
+            self._terms[step][event.rank, event.part.buffer(event.execution.instance, slot.name)] = loss
             if not self.program.mesh.off_axes:
                 terms = (term.part for (rank, _), term in self._terms[step].items() if rank == event.rank)
                 total = np.asarray(sum(terms, np.zeros((), array.dtype)))

@@ -89,7 +89,8 @@ def test_vendor_rates_are_cores_times_clock_times_flops(name):
     spec = DeviceSpec.load(name)
     clock = spec.clock
     if clock is None:
-        assert name in ("ascend-910a", "b300-sxm", "gb300", "h20-sxm"), "say here that its clock is not told"
+        unknown = ("ascend-910a", "b300-sxm", "gaudi-2", "gaudi-3", "gb300", "h20-sxm")
+        assert name in unknown, "say here that its clock is not told"
         return
     cores = spec.cores.value
     checked = 0
@@ -104,15 +105,20 @@ def test_vendor_rates_are_cores_times_clock_times_flops(name):
     assert checked
 
 
+FORMATS = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8")
+
+
 @each_device
 def test_rates_of_the_dtypes_keep_their_order(name):
     peak = {dtype: figure.value for dtype, figure in DeviceSpec.load(name).peak.items()}
     vector = {dtype: figure.value for dtype, figure in DeviceSpec.load(name).vector.items()}
-    order = [peak[dtype] for dtype in ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8") if dtype in peak]
+    gaudi = name.startswith("gaudi")  # its engines multiply bf16 and fp8; wider formats take several passes
+    formats = ("fp64", "fp32", "tf32", "bf16", "fp8") if gaudi else FORMATS
+    order = [peak[dtype] for dtype in formats if dtype in peak]
     assert order == sorted(order)
     if "tf32" in peak:
-        assert peak["tf32"] == pytest.approx(peak["bf16"] / 2, rel=0.02)
-    if "fp8" in peak:
+        assert peak["tf32"] == pytest.approx(peak["bf16"] / (4 if gaudi else 2), rel=0.02)
+    if "fp8" in peak and name != "gaudi-3":  # as fast in bf16 as in fp8
         assert peak["fp8"] == pytest.approx(peak["bf16"] * 2, rel=0.02)
     assert all(rate <= peak[dtype] for dtype, rate in vector.items() if dtype in peak)
     assert "fp32" in vector, "every part computes in fp32, if slowly"
@@ -126,7 +132,7 @@ def test_memory_is_sane(name):
     seconds_to_read_all = device.memory / device.memory_bandwidth
     assert 5e-3 <= seconds_to_read_all <= 10
     flops_per_byte = max(device.peak.values()) / device.memory_bandwidth
-    assert 5 <= flops_per_byte <= 1000
+    assert 5 <= flops_per_byte <= 2000, "the largest have matrix units for 4 bits"
 
 
 @each_device
