@@ -51,7 +51,7 @@ def precision(host: str, device: str) -> str:
 def test_it_trains(host, tensor):
     found = summary(host, tensor=tensor)
     slow = host == "l40s-8"  # eight of its cards share what measures 1 to 5 GB/s
-    assert (0.005 if slow else 0.02) < found["mfu"] < 0.7
+    assert (0.003 if slow else 0.02) < found["mfu"] < 0.7
     assert found["fits"]
 
 

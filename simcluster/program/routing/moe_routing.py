@@ -324,6 +324,9 @@ class _Sized:
                 hidden = moved - sum(getattr(work, name) for work in own)
                 inside.append(hidden * now // moved if moved else 0)
             new = [fused_work(new, (inside[0], inside[1]))]
+        else:
+            # So often as its passes over memory were more than they must be, those of other rows are, too.
+            new = [tuple(map(_with_passes, new[0], old[0], own))]
         (works,) = new
         assert len(works) == len(own)
         return (*(_like(work, was) for work, was in zip(works, own, strict=True)), *copies)
@@ -369,6 +372,16 @@ class _Sized:
             places = old[slot].whole.shape[at.places]
             kinds.append(filled_type(old[slot].type, at, int(rows[self.rank]), places))
         return replace(instruction, num_bytes=collective_bytes(movement, kinds[0], kinds[1], mesh))
+
+
+def _with_passes(work: Work, plain: Work, was: Work) -> Work:
+    """A kernel with as many times its least traffic as another, whose least traffic is ``plain``'s."""
+
+    def bytes_of(name: str) -> int:
+        now, least, moved = (int(getattr(kernel, name)) for kernel in (work, plain, was))
+        return now * moved // least if least else now
+
+    return replace(work, bytes_read=bytes_of("bytes_read"), bytes_written=bytes_of("bytes_written"))
 
 
 def _like(work: Work, was: Work) -> Work:
