@@ -35,13 +35,9 @@ class DType(enum.Enum):
     def __init__(self, label: str, bits: int, block: int = 0, scale_bytes: int = 0) -> None:
         self.label = label
         self.bits = bits
+        self.itemsize = -(-bits // 8)  # of one element by itself
         self.block = block
         self.scale_bytes = scale_bytes
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element by itself, rounded up."""
-        return -(-self.bits // 8)
 
     def num_bytes(self, num_elements: int) -> int:
         """Bytes of so many elements, scales included; the last block may be a short one."""

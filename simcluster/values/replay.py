@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 import numpy as np
 
@@ -104,7 +104,9 @@ class Replay:
     _extents: dict[tuple[int, int], Mapping[str, int]] = field(default_factory=dict)
     _regions: dict[tuple[int, int, int, int], tuple[Mapping[str, int], ...]] = field(default_factory=dict)
     _inputs: InputBytes = field(default_factory=InputBytes)
-    _terms: dict[int, dict[tuple[int, str], RankTensor]] = field(default_factory=lambda: defaultdict(dict))
+    _terms: dict[tuple[int, int], dict[tuple[int, str], Array]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
     _on_servers: dict[tuple[int, str], dict[int, tuple[Array, Array]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
@@ -140,11 +142,6 @@ class Replay:
         self._inputs.check()
         for (step, name), parts in self._on_servers.items() if self.program.apart else ():
             self._keep_whole(0, step, name, parts)
-        for step, terms in self._terms.items() if self.program.mesh.off_axes else ():
-            # Workers of servers add up their losses for nobody but the reader.
-            total = sum((term.part for term in terms.values()), np.zeros(()))
-            whole = next(iter(terms.values())).whole
-            self.losses[step][0] = RankTensor(0, np.asarray(total), Layout.replicated(0), whole)
 
     @property
     def state(self) -> RankState:
@@ -346,14 +343,14 @@ class Replay:
             held = RankTensor(event.rank, own, slot.layout, slot.whole)
             self.states[step, f"{event.execution.instance}.{slot.name}"][event.rank] = held
         once = slot.scope is Scope.STEP and event.code.phase in (FORWARD, REDUCE)
-        loss = RankTensor(event.rank, array, slot.layout, slot.whole)
-        if once and slot.whole.shape == () and (self.program.mesh.off_axes or not slot.layout.partial):
-            # A model that predicts several tokens has a term for each.
-            self._terms[step][event.rank, event.part.buffer(event.execution.instance, slot.name)] = loss
-            if not self.program.mesh.off_axes:
-                terms = (term.part for (rank, _), term in self._terms[step].items() if rank == event.rank)
-                total = np.asarray(sum(terms, np.zeros((), array.dtype)))
-                self.losses[step][event.rank] = replace(loss, part=total)
+        apart = bool(self.program.mesh.off_axes)
+        if once and slot.whole.shape == () and (apart or not slot.layout.partial):
+            # Workers of servers add up their losses for rank 0; multi-token prediction has several losses.
+            reader = 0 if apart else event.rank
+            terms = self._terms[step, reader]
+            terms[event.rank, event.part.buffer(event.execution.instance, slot.name)] = array
+            total = np.asarray(sum(terms.values(), np.zeros((), array.dtype)))
+            self.losses[step][reader] = RankTensor(reader, total, Layout.replicated(0), slot.whole)
 
     def _held(self, event: Event, index: int, place: MemoryPlace = MemoryPlace.DEVICE) -> RankTensor:
         slot = event.code.slots[index]

@@ -109,7 +109,7 @@ def test_its_graph_is_whole(name):
     """Every value is made once before it is read, and every parameter gets a gradient."""
     model = built(name)
     graph = differentiate(model.graph(2, model.fixed_seq_len or 16, DType.BF16, 32), DType.FP32)
-    layers = [each.name for each in graph.instances if each.is_shared_layer]
+    layers = [each.name for each in graph.instances if each.is_pipeline_layer]
     assert len(layers) == model.num_layers
     assert graph.instances[-1].name.startswith(("head", "mtp.heads."))
     crossing: set[str] = set()

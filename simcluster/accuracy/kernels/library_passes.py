@@ -37,9 +37,10 @@ _LIBRARIES = (
     _Library("CutlassFP8", "vllm-cutlass", 2048),
     _Library("NvFp4", "flashinfer"),
     _Library("BlockScaledMM", "deepgemm"),
-    _Library("TRTLLM", "trtllm"),
     _Library("vllm-ascend", "vllm-ascend", dequantises=True),
 )
+_OTHER = _Library("TRTLLM", "trtllm")
+"""What all others are priced as."""
 
 
 def quantising_passes(row: MeasuredKernel) -> tuple[LibraryPass, ...]:
@@ -47,7 +48,7 @@ def quantising_passes(row: MeasuredKernel) -> tuple[LibraryPass, ...]:
     if not any(words in row.notes for words in _INCLUDED):
         return ()
     software = row.words.get("software", "")
-    library = next((known for known in _LIBRARIES if known.software in software), _LIBRARIES[-2])
+    library = next((known for known in _LIBRARIES if known.software in software), _OTHER)
     rows, columns, depth = (row.count(name) for name in ("m", "n", "k"))
     elements = row.count("batch") * rows * (depth + library.more_elements)
     cast = Work(Kernel.ELEMENTWISE, DType.BF16, 0, 2 * elements, elements)

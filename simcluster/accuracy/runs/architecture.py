@@ -27,7 +27,7 @@ _HEAD_DIM = re.compile(r"head_?dim ?(\d+)")
 _LATENT = re.compile(r"\bMLA\b|multi-latent-attention")
 _GPT = re.compile(r"gpt(?!oss)|megatron|turing|bloom|^opt")
 
-_FURTHER = re.compile(r"mtp[-_]num[-_]layers[= ]([0-9]+)")
+_MTP_LAYERS = re.compile(r"mtp[-_]num[-_]layers[= ]([0-9]+)")
 """How notes state layers of multi-token prediction; without, a model has none."""
 
 _SAID: Mapping[str, Mapping[str, Any]] = {
@@ -49,30 +49,35 @@ class Architecture:
     assumed: tuple[str, ...] = ()
 
     @property
-    def predicts_further(self) -> bool:
+    def has_mtp_layers(self) -> bool:
         """Whether it has layers of multi-token prediction."""
-        if "mtp_layers" in self.model or "use" not in self.model:
-            return bool(self.model.get("mtp_layers"))
-        return bool(ModelSpec.load(self.model["use"]).model_dump(exclude_none=True).get("mtp_layers"))
+        catalog = _catalog_sizes(self.model["use"]) if "use" in self.model else {}
+        return bool({**catalog, **self.model}.get("mtp_layers"))
 
 
 def architecture_of(run: MeasuredRun) -> Architecture:
     """What a run trains. PlanError where neither its name nor its row say."""
     name, notes = run.words["model"], run.words.get("notes", "")
     model, of_row = known_words().model(name, notes) or ({}, True)
-    if further := _FURTHER.search(notes):
-        model |= {"mtp_layers": int(further[1])}
+    if mtp := _MTP_LAYERS.search(notes):
+        model |= {"mtp_layers": int(mtp[1])}
     if model.keys() & {"family", "use"}:
         return _with_sizes(run, model, of_row=of_row)
     if entry := _catalog_name(name):
         model |= {"use": entry}
-        if ModelSpec.load(entry).model_dump(exclude_none=True).get("mtp_layers"):
+        catalog = _catalog_sizes(entry)
+        if catalog.get("mtp_layers"):
             model.setdefault("mtp_layers", 0)
-        if "experts" in ModelSpec.load(entry).model_dump(exclude_none=True):
+        if "experts" in catalog:
             # Rows state the inner size of an expert, which the catalog has elsewhere.
             return Architecture({**model, **_stated(run, ("layers",))})
         return _with_sizes(run, model, of_row=True)
     return _stated_architecture(run, model)
+
+
+def _catalog_sizes(entry: str) -> Mapping[str, Any]:
+    """What a model of the catalog says."""
+    return ModelSpec.load(entry).model_dump(exclude_none=True)
 
 
 def _catalog_name(name: str) -> str | None:
@@ -98,7 +103,7 @@ def _with_sizes(run: MeasuredRun, model: dict[str, Any], *, of_row: bool) -> Arc
         return Architecture(model)
     family = model.get("family") or ModelSpec.load(model["use"]).family
     model = model | _stated(run, tuple(size for size in _SIZES if ModelSpec.family_knows(family, size)))
-    if "use" in model and ModelSpec.load(model["use"]).model_dump(exclude_none=True).get("latent"):
+    if "use" in model and "latent" in _catalog_sizes(model["use"]):
         model.pop("kv_heads", None)
     if model.get("family") == "gpt" or str(model.get("use", "")).startswith("mpt"):
         longest = max(run.counts["seq_len"], int(model.get("max_positions", 0)))

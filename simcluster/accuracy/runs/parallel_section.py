@@ -48,10 +48,10 @@ class ParallelPlan:
     assumed: tuple[str, ...] = ()
 
 
-def parallel_plan(run: MeasuredRun, profile: str, *, predicts_further: bool = False) -> ParallelPlan:
+def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> ParallelPlan:
     """The plan of a run under a framework profile; PlanError with what of it no scenario says.
 
-    ``predicts_further``: its model has layers of multi-token prediction.
+    ``mtp``: its model has multi-token prediction.
     """
     tensor, context = run.count("tensor"), run.count("context")
     experts, assumed = _expert_ranks(run)
@@ -96,7 +96,7 @@ def parallel_plan(run: MeasuredRun, profile: str, *, predicts_further: bool = Fa
     if overlapped and schedule.get("kind", "1f1b") in _PAIRED:
         schedule["pairs"] = True
     layers = stage_layers(run)
-    if layers is None and predicts_further and profile == "nemo":
+    if layers is None and mtp and profile == "nemo":
         layers = multi_token_stages(run)
         said = (
             "fewer layers beside those of multi-token prediction, as NVIDIA's recipes have it (from memory)"

@@ -44,7 +44,7 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
         raise PlanError(f"no number formats are known as '{run.words['precision']}'")
     architecture, again = architecture_of(run), recomputation_of(run, framework.block)
     practices = _Practices.of(run, framework.profile, "lamb" if "LAMB" in notes else "adamw")
-    parallel = parallel_plan(run, framework.profile, predicts_further=architecture.predicts_further)
+    parallel = parallel_plan(run, framework.profile, mtp=architecture.has_mtp_layers)
     data = {
         "simcluster": 1,
         "name": run.name,

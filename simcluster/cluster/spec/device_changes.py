@@ -52,10 +52,10 @@ class NormalSpec(Section):
     """
 
 
-class SeldomSpec(Section):
-    """A factor that few draw: ``{seldom: [0.005, 0.91]}``."""
+class BernoulliSpec(Section):
+    """A factor that few draw: ``{bernoulli: [0.005, 0.91]}``."""
 
-    seldom: tuple[Annotated[float, Field(ge=0, le=1)], Factor]
+    bernoulli: tuple[Annotated[float, Field(ge=0, le=1)], Factor]
     """The probability of each device, or with ``hosts: all`` of each host, and the factor of those that it
     hits, drawn from ``run.seed``; the others are as fast as ever."""
 
@@ -75,10 +75,10 @@ class ChangeSpec(Section):
     hosts: Literal["all"] | None = None
     """All hosts of the cluster; by a law each draws once for all its devices."""
 
-    compute: Factor | NormalSpec | SeldomSpec | None = None
+    compute: Factor | NormalSpec | BernoulliSpec | None = None
     """Factor on the rates of the matrix and vector units."""
 
-    memory_bandwidth: Factor | NormalSpec | SeldomSpec | None = None
+    memory_bandwidth: Factor | NormalSpec | BernoulliSpec | None = None
     """Factor on the bandwidth of the device's memory."""
 
     power: Power | None = None
@@ -149,7 +149,7 @@ def device_speeds(
             factor = getattr(change, kind)
             if factor is None:
                 continue
-            drawn = isinstance(factor, NormalSpec | SeldomSpec)
+            drawn = isinstance(factor, NormalSpec | BernoulliSpec)
             for rank in change.ranks(devices):
                 whose = f"host {bisect_right(firsts, rank) - 1}" if change.hosts else f"{rank}"
                 times = _draw(factor, f"{kind} {laws} of {whose} by {seed}") if drawn else factor
@@ -202,12 +202,12 @@ def _speed_at(cap: float, rank: int, power: PowerModel | None) -> float:
     return power.speed(cap)
 
 
-def _draw(law: NormalSpec | SeldomSpec, key: str) -> float:
+def _draw(law: NormalSpec | BernoulliSpec, key: str) -> float:
     """The draw of a key: the inverse of the law at a hash of the key, whatever the libraries."""
     number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 12
     place = (number + 0.5) / 2**52
-    if isinstance(law, SeldomSpec):
-        probability, factor = law.seldom
+    if isinstance(law, BernoulliSpec):
+        probability, factor = law.bernoulli
         return factor if place < probability else 1.0
     mean, deviation = law.normal
     if not deviation:

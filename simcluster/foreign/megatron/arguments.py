@@ -22,10 +22,10 @@ from simcluster.foreign.translation import (
     has_no_effect,
     ignored_settings,
     not_expressible,
-    predicts_further,
     read_number,
     read_word,
     reads_clip,
+    reads_mtp_layers,
     reads_rotary_fraction,
     reads_window,
     selects,
@@ -150,7 +150,7 @@ MODEL: Mapping[str, Meaning] = {
     "tokenizer_type": states_value("tokenizer", read_word),
     "window_size": reads_window,
     "window_attn_skip_freq": not_expressible("every layer has the window", unless=(None,)),
-    "mtp_num_layers": predicts_further,
+    "mtp_num_layers": reads_mtp_layers,
 }
 """Arguments of the model, by name without dashes."""
 

@@ -128,13 +128,13 @@ def not_expressible(reason: str, *, unless: Collection[Any] = OFF) -> Meaning:
     return meaning
 
 
-def predicts_further(facts: Facts, flag: Flag) -> None:
+def reads_mtp_layers(facts: Facts, flag: Flag) -> None:
     """Layers of multi-token prediction."""
     count = None if flag.missing else read_integer(facts, flag)
     if count:
         facts.say("model.mtp_layers", count, flag)
     else:
-        facts.compare(flag, not flag.missing, "no further tokens are predicted", "off")
+        facts.compare(flag, not flag.missing, "no multi-token prediction", "off")
 
 
 def refuses_setting(

@@ -135,10 +135,10 @@ class Transformer(Dimensions, Model):
         return replace(self, experts=replace(self.experts, capacity_factor=None, padded=True))
 
     def remarks(self, seq_len: int) -> tuple[str, ...]:
-        """What predicts further tokens, and how many tokens an expert takes."""
+        """Its multi-token prediction, and how many tokens an expert takes."""
         count = self.mtp_layers
-        further = f"multi-token prediction: {count} more layer{'s' * (count > 1)} and head{'s' * (count > 1)}"
-        said = (f"{further} on the last stage",) if count else ()
+        more = f"{count} more layer{'s' * (count > 1)} and head{'s' * (count > 1)}"
+        said = (f"multi-token prediction: {more} on the last stage",) if count else ()
         return said if self.experts is None else (*said, self._places(self.experts, seq_len))
 
     def _places(self, experts: Experts, seq_len: int) -> str:
@@ -185,10 +185,10 @@ class Transformer(Dimensions, Model):
             last = layer.output("out")
         instances.append(Instance("head", "head", (last,)))
         for depth in depths:
-            mixed, further = self.experts is not None, depth < self.mtp_layers
+            mixed, read = self.experts is not None, depth < self.mtp_layers
             made = (
-                write(f"mtp_layer_{depth}", mixed=mixed).further_layer(hidden, tokens, depth),
-                write(f"mtp_head_{depth}").head(hidden, tokens, num_tokens, depth=depth, read=further),
+                write(f"mtp_layer_{depth}", mixed=mixed).mtp_layer(hidden, tokens, depth),
+                write(f"mtp_head_{depth}").head(hidden, tokens, num_tokens, depth=depth, read=read),
             )
             blocks += made
             for part, block in zip(("layers", "heads"), made, strict=True):
@@ -198,9 +198,7 @@ class Transformer(Dimensions, Model):
         return Graph({block.name: block for block in blocks}, tuple(instances), ties)
 
     def _ties(self, embedding: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-        """The parameters that are one: predictions of further tokens have those of the ``embedding``, and the
-        head, of the next token's.
-        """
+        """The parameters that are one: multi-token prediction shares the ``embedding`` and the head."""
         depths = range(self.mtp_layers)
         groups = {
             f"embedding.{name}": [f"mtp.layers.{depth}.embedding.{name}" for depth in depths]
@@ -344,8 +342,8 @@ class LlamaSpec(LayerKeys, AttentionKeys, VocabularyKeys, PositionKeys, TextKeys
 
     mtp_layers: NonNegativeInt = 0
     """Multi-token prediction: so many layers behind the last one, each with a projection and the head once
-    more, predict a token further each (DeepSeek-V3: 1). They are on the last stage beside its share of the
-    layers."""
+    more, predict one token further ahead each (DeepSeek-V3: 1). They are on the last stage beside its share
+    of the layers."""
 
     mtp_loss_weight: PositiveFloat | None = None
     """What their losses, in the mean over these layers, count beside the head's; 0.1 if absent."""

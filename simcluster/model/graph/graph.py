@@ -26,7 +26,7 @@ LAYERS = "{,*.}layers.*"
 """What models call their layers: ``layers.3``, ``decoder.layers.3``."""
 
 MULTI_TOKEN = "mtp.*"
-"""What they call the instances that predict tokens beyond the next one: ``mtp.layers.0``, ``mtp.heads.0``."""
+"""What they call the instances of multi-token prediction: ``mtp.layers.0``, ``mtp.heads.0``."""
 
 
 class Phase(enum.StrEnum):
@@ -227,9 +227,9 @@ class Instance:
         return matches(LAYERS, self.name)
 
     @property
-    def is_shared_layer(self) -> bool:
-        """Whether it is one of the layers that pipeline stages share: those that predict further tokens stay
-        with the head.
+    def is_pipeline_layer(self) -> bool:
+        """Whether it is one of the layers that are divided among pipeline stages: those of multi-token
+        prediction stay with the head.
         """
         return self.is_layer and not matches(MULTI_TOKEN, self.name)
 

@@ -122,7 +122,7 @@ class DecoderBlock:
         loss, _ = build.adds("loss", CrossEntropy(share / num_tokens), self._logits(x), targets)
         return build.block(outputs={"out": x} if read else {}, loss=loss)
 
-    def further_layer(self, hidden: TensorType, tokens: TensorType, depth: int) -> Block:
+    def mtp_layer(self, hidden: TensorType, tokens: TensorType, depth: int) -> Block:
         """The layer behind which the token is predicted that is ``depth`` places beyond the next one.
 
         It reads the hidden states before it and the embedding of the token ``depth`` places on, both

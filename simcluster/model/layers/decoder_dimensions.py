@@ -60,7 +60,7 @@ class Dimensions:
     query_layer: bool = False
     """The last layer takes its queries from a table of positions (PanGu-alpha)."""
     mtp_layers: int = 0
-    """Layers behind the last one that predict a token further each (DeepSeek-V3), beside the head."""
+    """Layers of multi-token prediction behind the last one (DeepSeek-V3), each with the head once more."""
     mtp_loss_weight: float = 0.1
     """What their losses, in the mean over these layers, count beside the head's."""
     dropout: float = 0.0

@@ -69,7 +69,7 @@ def place(graph: Graph, layers: Sequence[int], chain: VirtualStages | None = Non
     to; every pass is placed by itself.
     """
     chain = chain or VirtualStages.round_robin(len(layers))
-    layered = [instance.name for instance in graph.instances if instance.is_shared_layer]
+    layered = [instance.name for instance in graph.instances if instance.is_pipeline_layer]
     if sum(layers) != len(layered):
         listed = " + ".join(map(str, layers))
         raise PlanError(

@@ -21,7 +21,7 @@ from simcluster.plan.spec import PATH, Layers
 def recomputed_layers(graph: Graph, layers: Layers) -> frozenset[str]:
     """The names of the layers that are recomputed whole.
 
-    Numbers count those that stages share; where there are any, layers that predict further tokens are
+    Numbers count those that stages share; where there are any, layers of multi-token prediction are
     recomputed as well, as Megatron-Core does. PlanError if numbers do not fit the stages, or a name fits no
     layer.
     """
@@ -68,7 +68,7 @@ def _stages(graph: Graph, chunk: int | None = None) -> list[list[str]]:
     """The layers that stages share, of every stage, or of one chunk on it, in order."""
     layers: list[list[str]] = [[] for _ in range(1 + max(instance.stage for instance in graph.instances))]
     for instance in graph.instances:
-        if instance.is_shared_layer and _is_computed(instance) and chunk in (None, instance.chunk):
+        if instance.is_pipeline_layer and _is_computed(instance) and chunk in (None, instance.chunk):
             layers[instance.stage].append(instance.name)
     return layers
 

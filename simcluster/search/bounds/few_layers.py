@@ -44,7 +44,7 @@ class FewLayers:
             for row in _equal_rows(graph):
                 alike |= {instance.name: row[1].name for instance in row[1:-1]}
         small = model if len(set(alike.values())) == len(alike) else _smaller(model, alike)
-        layers = tuple(instance.is_shared_layer for instance in graph.instances)
+        layers = tuple(instance.is_pipeline_layer for instance in graph.instances)
         return cls(small, tuple(alike), tuple(alike.values()), layers)
 
     def rows_of(self, names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
@@ -107,7 +107,7 @@ def _equal_rows(graph: Graph) -> Iterator[Sequence[Instance]]:
             continue
         if len(row) > _KEPT:
             yield row
-        free = instance.is_shared_layer and not any(name.startswith(f"{instance.name}.") for name in tied)
+        free = instance.is_pipeline_layer and not any(name.startswith(f"{instance.name}.") for name in tied)
         row = [instance] if free else []
     if len(row) > _KEPT:
         yield row
@@ -115,7 +115,7 @@ def _equal_rows(graph: Graph) -> Iterator[Sequence[Instance]]:
 
 def _goes_on(graph: Graph, before: Instance, instance: Instance) -> bool:
     """Whether a layer is like the one before it, but for reading that one."""
-    if not instance.is_shared_layer or instance.block != before.block:
+    if not instance.is_pipeline_layer or instance.block != before.block:
         return False
     own = {before.output(value) for value in graph.block_of(before).outputs}
     pairs = zip(before.inputs, instance.inputs, strict=True)

@@ -40,7 +40,7 @@ def _standing(
     by_name = {instance.name: instance for instance in large.instances}
     pieces: defaultdict[tuple[int, int], list[Instance]] = defaultdict(list)
     for instance in large.instances:
-        if instance.is_shared_layer:
+        if instance.is_pipeline_layer:
             pieces[instance.stage, instance.chunk].append(instance)
     last = max(stage for stage, _ in pieces)
     ends = [pieces[stage if stage < chain.num_stages - 1 else last, chunk] for stage, chunk in chain.places]
@@ -51,7 +51,7 @@ def _standing(
     ]
     stand_ins = iter(chosen)
     for instance in small.instances:
-        if instance.is_shared_layer:
+        if instance.is_pipeline_layer:
             yield instance.name, next(stand_ins)
         elif instance.name in by_name:
             yield instance.name, by_name[instance.name]

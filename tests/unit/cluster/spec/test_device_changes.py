@@ -87,7 +87,7 @@ def test_draws_depend_on_seed_and_device_only():
 
 
 def test_few_hosts_are_slow_with_all_their_devices():
-    rare = {"hosts": "all", "compute": {"seldom": [0.05, 0.91]}}
+    rare = {"hosts": "all", "compute": {"bernoulli": [0.05, 0.91]}}
     drawn = [speed.compute for speed in speeds(rare, hosts=512)]
     by_host = [set(drawn[first : first + 8]) for first in range(0, 4096, 8)]
     assert all(len(found) == 1 for found in by_host)
@@ -98,7 +98,7 @@ def test_few_hosts_are_slow_with_all_their_devices():
         0.05, abs=0.012
     )
     for probability, factor in ((0, 1.0), (1, 0.5)):
-        change = {"hosts": "all", "compute": {"seldom": [probability, 0.5]}}
+        change = {"hosts": "all", "compute": {"bernoulli": [probability, 0.5]}}
         assert {speed.compute for speed in speeds(change)} == {factor}
 
 
@@ -121,7 +121,7 @@ WRONG = {
     "{device: 1, memory_bandwidth: .inf}": ("3:41", "not a finite number"),
     "{device: 1, compute: fast}": ("3:32", "'fast' is text"),
     "{device: 1, compute: {normal: [1.0, -1]}}": ("3:47", "-1 is too small"),
-    "{hosts: all, compute: {seldom: [1.5, 0.9]}}": ("3:43", "1.5 is too large"),
+    "{hosts: all, compute: {bernoulli: [1.5, 0.9]}}": ("3:46", "1.5 is too large"),
     "{hosts: all, devices: all, compute: 0.5}": ("3:19", "'devices' names devices already"),
     "{device: 1, computed: 0.5}": ("3:23", "unknown key 'computed'; did you mean 'compute'?"),
     "{device: 1}": ("3:11", "this changes nothing"),

@@ -206,7 +206,7 @@ def test_a_small_form_has_dense_layers_and_mixtures_where_the_model_has():
     for layers in (1, 2, 5):
         small = model.shrunk(layers, lambda dim, times=1: 2 * times, padded=False)
         instances = small.graph(2, 8, DType.BF16, 16).instances
-        kinds = [each.block for each in instances if each.is_shared_layer]
+        kinds = [each.block for each in instances if each.is_pipeline_layer]
         assert kinds == ["layer"] * (layers > 1) + ["mixture"] * (layers - (layers > 1))
         assert small.experts.kept_groups < small.experts.groups
         assert small.latent.head_dim != small.latent.value_dim
