@@ -111,6 +111,12 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
         schedule |= {"p2p": "overlapped", "kept_for_weights": _kept_for_weights(run)}
         named = f"the schedule {schedule['kind']} of the same paper for {run.words['schedule']}"
         assumed += (f"{named}, in the memory that its search has",)
+    offloaded = known_words().offload(run.words["framework"], run.words.get("offload", ""))
+    if offloaded is None:
+        raise PlanError("offload")
+    if offloaded.offload:
+        parallel["offload"] = dict(offloaded.offload)
+        assumed += (offloaded.why,) if offloaded.why else ()
     return ParallelPlan(parallel, assumed)
 
 

@@ -220,6 +220,22 @@ class RecomputedPartWords(Section):
     """Patterns over the names of its operators, as in ``parallel.recompute``."""
 
 
+class OffloadWords(Section):
+    """What some rows say of tensors that hosts keep."""
+
+    words: Name
+    """A pattern over what rows say."""
+
+    frameworks: Name = "*"
+    """A pattern over the frameworks of these rows."""
+
+    offload: Mapping[str, Any]
+    """``parallel.offload``; empty is none."""
+
+    why: Name | None = None
+    """Why these; None: as the words say."""
+
+
 class Words(Section):
     """The table ``words.yaml``: one list of entries for each kind of words."""
 
@@ -252,6 +268,14 @@ class Words(Section):
 
     recomputed_parts: tuple[RecomputedPartWords, ...]
     """Parts of layers that are."""
+
+    offloads: tuple[OffloadWords, ...]
+    """What hosts keep."""
+
+    def offload(self, framework: str, words: str) -> OffloadWords | None:
+        """What hosts keep (``parallel.offload``), or None if it is not known."""
+        entries = (entry for entry in self.offloads if _fits(entry.frameworks, framework))
+        return next((entry for entry in entries if _fits(entry.words, words or "none")), None)
 
     def model(self, words: str, notes: str) -> tuple[dict[str, Any], bool] | None:
         """The ``model:`` section of a model, and whether the row's sizes replace its own; None if unknown."""

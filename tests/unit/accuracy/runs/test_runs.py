@@ -143,6 +143,11 @@ PARTS = {"context": "2", "data": "2"}
             "ring",
         ),
         (
+            {"framework": "mindspeed-llm", "offload": "swap-optimizer"},
+            "parallel.offload",
+            {"optimizer_states": "host"},
+        ),
+        (
             {**PARTS, "notes": "CP all-to-all (Ulysses-type)"},
             "parallel.strategies",
             [{"match": "layers.*.attention.core", "split": {"heads": ["tensor", "context"]}}],
