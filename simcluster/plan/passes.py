@@ -52,8 +52,10 @@ def sequence_passes(ways: int, slices: int, axis: str, *, ring: bool, masked: bo
         path = f"parallel.mesh.{axis}"
         yield Pass("balance_causal_order", partial(balance_causal_order, slices=slices, path=path))
     if ring:
-        turns = partial(to_ring_attention, slices=slices, path="parallel.context", masked=masked)
-        yield Pass("ring_attention", turns)
+        yield Pass(
+            "ring_attention",
+            partial(to_ring_attention, slices=slices, path="parallel.context", masked=masked),
+        )
 
 
 def place_layers(layers: Sequence[int], chain: VirtualStages) -> Pass:
