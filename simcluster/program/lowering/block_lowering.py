@@ -32,7 +32,7 @@ from simcluster.program.isa import (
 )
 from simcluster.program.lowering.collective_copies import with_copies
 from simcluster.program.lowering.fused_kernel import fused_work, with_traffic
-from simcluster.program.lowering.graph_launch import awaited_by_host, dispatch_costs
+from simcluster.program.lowering.graph_launch import awaited_by_host, dispatch_costs, named
 from simcluster.program.lowering.host_device_copies import copy_instruction, kernels_awaited
 from simcluster.program.lowering.host_operators import host_instruction
 from simcluster.program.lowering.lifetimes import ValueUses
@@ -142,7 +142,7 @@ class _CodeWriter:
         self.instructions = dispatch_costs(
             self.instructions,
             self.settings.policy.graphs.launch,
-            self.settings.policy.host_work.calls,
+            self._num_operators,
             self.settings.policy.host_work.group,
         )
         if phase in (FORWARD, RECOMPUTE):
@@ -257,11 +257,20 @@ class _CodeWriter:
         if isinstance(node.operator, Operator):
             adds = any(self.block.values[value].role in _ADDED for value in node.outputs)
             works = map(self._rated, node.operator.work(inputs, outputs, accumulate=adds))
-            return tuple(with_traffic(works, node.operator, self.settings.policy.traffic))
+            policy = self.settings.policy
+            unfused = policy.fused_softmax.leaves(node.operator, inputs)
+            traffic = policy.fused_softmax.traffic if unfused else policy.traffic
+            return tuple(with_traffic(works, node.operator, traffic))
         if self.block.values[node.outputs[0]].role is Role.VIEW:
             return ()
         moved = outputs[0].num_bytes
         return (Work(Kernel.COPY, outputs[0].dtype, flops=0, bytes_read=moved, bytes_written=moved),)
+
+    def _num_operators(self, call: Call) -> float:
+        """How many operators' time a call takes the host."""
+        policy = self.settings.policy
+        unfused = policy.fused_softmax.leaves(call.operator, [self.slots[slot].type for slot in call.inputs])
+        return named(call.operator, (policy.fused_softmax if unfused else policy.host_work).calls, 1.0)
 
     def _rated(self, work: Work) -> Work:
         """The work at the rate of the format in which matrix units multiply, by the kernel there is."""
