@@ -34,7 +34,7 @@ class Fp8Cast(MemoryBound):
     copies: int = 1
 
     kind: ClassVar[str] = "fp8_cast"
-    family: ClassVar[str] = "pointwise"
+    family: ClassVar[str] = "quantisation"
     anywhere: ClassVar[bool] = True
     launch: ClassVar[MemoryPass] = MemoryPass(Kernel.ELEMENTWISE, flops_per_element=2, accumulates=False)
     narrow: ClassVar[DType] = DType.FP8

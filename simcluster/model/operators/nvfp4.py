@@ -35,7 +35,6 @@ class Nvfp4Cast(Fp8Cast):
     transformed: bool = True
 
     kind: ClassVar[str] = "nvfp4_cast"
-    family: ClassVar[str] = "quantisation"
     narrow: ClassVar[DType] = DType.NVFP4
 
     def work(

@@ -65,11 +65,12 @@ def _quantised(precision: PrecisionSpec, framework: FrameworkSpec) -> Fp8Plan | 
     written = precision.quantised
     if written is None:
         return None
-    narrow = DType.of(precision.multiplied)
+    narrow, sent = DType.of(precision.multiplied), written.communication
     return Fp8Plan(
         format=narrow,
         operators=written.operators,
-        communicate=written.communication != "compute",
+        gathers=framework.quantised_gathers if sent is None else sent != "compute",
+        exchanges=sent not in (None, "compute"),
         keep=written.saved != "compute",
         # Blocks with a scale lie along the summed dim, which is another one in the backward.
         transposed=narrow is DType.NVFP4 or framework.fp8_transposes,

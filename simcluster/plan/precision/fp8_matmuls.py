@@ -4,8 +4,8 @@ A chosen matmul reads narrow copies of its operands; so do the two matmuls of it
 once and the copy shared: an activation's by forward and weight gradient, a gradient's by both gradient
 matmuls, a weight's by all micro-batches of a step (``fp8_casts.cast_once_per_step``, after sharding).
 
-Whether a cast comes before or after a redistribution decides what is sent. With ``communicate`` a cast has
-the layout in which its operand is made, so the copy is sent; otherwise it has the layout that the matmul needs,
+Whether a cast comes before or after a redistribution decides what is sent. With ``gathers`` a cast has the
+layout in which its operand is made, so the copy is sent; otherwise it has the layout that the matmul needs,
 and the operand is sent in its own format.
 """
 
@@ -36,6 +36,8 @@ from simcluster.model import (
 from simcluster.work import DType
 
 _GRADIENTS = (Role.GRADIENT, Role.SUM)
+_OF_EXPERTS = "experts"
+"""The dim that only operands have which ranks exchange, tokens in the order of experts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,10 @@ class Fp8Plan:
 
     operators: tuple[str, ...]
     """Patterns of operator names."""
-    communicate: bool
-    """Operands are cast before they are redistributed."""
+    gathers: bool
+    """Operands are cast before they are redistributed for a matmul, but for those of experts."""
+    exchanges: bool
+    """Operands of experts' matmuls, too."""
     keep: bool
     """The narrow copy of an activation is saved for the weight gradient; otherwise the activation, which is cast
     again."""
@@ -171,7 +175,8 @@ class _Quantiser:
             operator = Nvfp4Cast(labels, copies=len(copies), transformed=not weight)
         else:
             operator = Fp8Cast(labels, E5M2 if gradient else E4M3, len(copies))
-        follows = self.plan.communicate and not weight
+        early = self.plan.exchanges if _OF_EXPERTS in labels else self.plan.gathers
+        follows = early and not weight
         name = f"{value}.{'recast' if ordered[0].again else 'cast'}"
         outputs = tuple(copy.name for copy in ordered)
         return Node(name, operator, (value,), outputs, phase, origin="" if follows else reader.source)

@@ -161,6 +161,18 @@ class FrameworkProfile(CatalogSection):
     """Of a recomputed layer's forward: all of it, as checkpoints run it again, or what the backward needs, as
     a compiler leaves of it."""
 
+    quantised_gathers: Annotated[
+        bool,
+        Phrase(
+            {
+                False: "operands of matmuls gathered before they are cast",
+                True: "operands of matmuls in fp8 and nvfp4 gathered in that format",
+            }.__getitem__
+        ),
+    ] = False
+    """Whether operands that ranks gather for a matmul in fp8 or nvfp4 are cast before, so that the narrow copy
+    travels (sequence parallelism under Transformer Engine). What experts exchange travels as it is."""
+
     fp8_transposes: Annotated[
         bool,
         Phrase(

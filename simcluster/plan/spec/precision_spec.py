@@ -26,8 +26,9 @@ class Fp8Spec(Section):
     """Operator names, as patterns: their products, forward and backward, run on fp8 operands. The rest stays
     as it is: attention, norms, and products of other operators."""
 
-    communication: Literal["compute", "fp8"] = "compute"
-    """fp8: where an operand is redistributed, it is cast before and travels in fp8."""
+    communication: Literal["compute", "fp8"] | None = None
+    """fp8: where an operand is redistributed, it is cast before and travels in fp8. If absent, as the framework
+    gathers operands; what experts exchange then travels as it is computed."""
 
     saved: Literal["fp8", "compute"] = "fp8"
     """What is kept of an input for the weight gradient: its copy in fp8, or itself to be cast again. Of an
@@ -45,8 +46,9 @@ class Nvfp4Spec(Section):
     """Operator names, as patterns: their products, forward and backward, run on nvfp4 operands. Recipes leave
     some layers out, which then stay in bf16."""
 
-    communication: Literal["compute", "nvfp4"] = "compute"
-    """nvfp4: where an operand is redistributed, it is cast before and travels in nvfp4."""
+    communication: Literal["compute", "nvfp4"] | None = None
+    """nvfp4: where an operand is redistributed, it is cast before and travels in nvfp4. If absent, as the
+    framework gathers operands; what experts exchange then travels as it is computed."""
 
     saved: Literal["nvfp4", "compute"] = "nvfp4"
     """What is kept of an input for the weight gradient: its transposed copy in nvfp4, or itself to be cast

@@ -215,7 +215,9 @@ def test_short_forms(written, compute, matmul):
 
 def test_the_pass_casts_the_operands_of_the_chosen_products_once_each():
     before = pass_graphs.differentiated(DType.BF16)
-    plan = Fp8Plan(("layers.*.mlp.up",), communicate=False, keep=True, transposed=False)
+    plan = Fp8Plan(
+        DType.FP8, ("layers.*.mlp.up",), gathers=False, exchanges=False, keep=True, transposed=False
+    )
     graph = quantise(before, plan)
     old, block = (one.blocks["layer"] for one in (before, graph))
     weights = ["mlp.up.gate.weight", "mlp.up.up.weight"]
