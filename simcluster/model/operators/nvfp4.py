@@ -11,22 +11,22 @@ from simcluster.model.operators.fp8 import Fp8Cast
 from simcluster.work import DType, Kernel, Work
 
 E2M1 = 2
-"""Significant bits of the elements of nvfp4, the leading one included (Open Compute Project, MX formats 1.0)."""
+"""Significant bits of the elements of nvfp4, the leading one included (Open Compute Project, MX formats)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nvfp4Cast(Fp8Cast):
     """A tensor rounded to nvfp4; inputs x, outputs one or two ``copies``, the second one transposed.
 
-    As NVIDIA's recipe has it (arXiv 2509.25149; kernels of Transformer Engine, from memory): 16 elements along
-    the dim that a product sums over share a scale, and all of a tensor a second one. So every cast reads the
-    tensor once for its largest value, and a kernel for each copy reads it again; the copy for weight gradients
-    goes through a random Hadamard transform on the way (``transformed``: activations and gradients), whose
-    16 x 16 products hide behind the traffic. Weights have square blocks of 16 x 16, and one kernel
-    writes both of their copies.
+    As NVIDIA's recipe has it (arXiv 2509.25149; kernels of Transformer Engine, from memory): 16 elements
+    along the dim that a product sums over share a scale, and all of a tensor a second one. So every cast
+    reads the tensor once for its largest value, and a kernel for each copy reads it again; the copy for
+    weight gradients goes through a random Hadamard transform on the way (``transformed``: activations and
+    gradients), whose 16 x 16 products hide behind the traffic. Weights have square blocks of 16 x 16, and
+    one kernel writes both of their copies.
 
-    Values are rounded as in fp8, with fewer significant bits: the transform, its inverse and stochastic rounding
-    only say how rounding errors are distributed.
+    Values are rounded as in fp8, with fewer significant bits: the transform, its inverse and stochastic
+    rounding only say how rounding errors are distributed.
     """
 
     labels: Labels
@@ -41,7 +41,7 @@ class Nvfp4Cast(Fp8Cast):
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
         """The largest value, then a pass for each copy; of weights one for both."""
-        largest = memory_bound(Kernel.REDUCTION, inputs, ())
+        largest = memory_bound(Kernel.REDUCTION, inputs, [TensorType((), DType.FP32)])
         written = [(copy,) for copy in outputs] if self.transformed else [tuple(outputs)]
         flops = self.launch.flops_per_element
         casts = [memory_bound(Kernel.ELEMENTWISE, inputs, made, flops_per_element=flops) for made in written]

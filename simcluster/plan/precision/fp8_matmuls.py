@@ -1,7 +1,7 @@
 """Pass: matmuls on operands in fp8 or nvfp4, with the casts that they need.
 
-A chosen matmul reads narrow copies of its operands; so do the two matmuls of its gradient. Every tensor is cast
-once and the copy shared: an activation's by forward and weight gradient, a gradient's by both gradient
+A chosen matmul reads narrow copies of its operands; so do the two matmuls of its gradient. Every tensor is
+cast once and the copy shared: an activation's by forward and weight gradient, a gradient's by both gradient
 matmuls, a weight's by all micro-batches of a step (``fp8_casts.cast_once_per_step``, after sharding).
 
 Whether a cast comes before or after a redistribution decides what is sent. With ``gathers`` a cast has the
@@ -54,10 +54,11 @@ class Fp8Plan:
     exchanges: bool
     """Operands of experts' matmuls, too."""
     keep: bool
-    """The narrow copy of an activation is saved for the weight gradient; otherwise the activation, which is cast
-    again."""
+    """The narrow copy of an activation is saved for the weight gradient; otherwise the activation, which is
+    cast again."""
     transposed: bool
-    """Matmuls that contract another dim than the last of an operand need a transposed copy: fp8 on Hopper, nvfp4."""
+    """Matmuls that contract another dim than the last of an operand need a transposed copy: fp8 on Hopper,
+    nvfp4."""
 
 
 def quantise(graph: Graph, plan: Fp8Plan) -> Graph:
@@ -102,7 +103,8 @@ def _narrowed(node: Node, block: Block) -> Operator | None:
 @dataclass(frozen=True, slots=True)
 class _Copy:
     """A narrow copy: of which value, in which format, made in which phase, made ``again`` in backward, lying
-    transposed."""
+    transposed.
+    """
 
     value: str
     format: DType

@@ -170,8 +170,8 @@ class FrameworkProfile(CatalogSection):
             }.__getitem__
         ),
     ] = False
-    """Whether operands that ranks gather for a matmul in fp8 or nvfp4 are cast before, so that the narrow copy
-    travels (sequence parallelism under Transformer Engine). What experts exchange travels as it is."""
+    """Whether operands that ranks gather for a matmul in fp8 or nvfp4 are cast before, so that the narrow
+    copy travels (sequence parallelism under Transformer Engine). What experts exchange travels as it is."""
 
     fp8_transposes: Annotated[
         bool,

@@ -15,8 +15,8 @@ _NARROWER: dict[str, tuple[str, ...]] = {"fp32": ("tf32",), "fp16": ("fp8",), "b
 """The formats, beside their own, in which matrix units may multiply tensors of a format."""
 
 PRODUCTS = (LAYERS,)
-"""The operators whose products run in fp8 or nvfp4 unless the scenario says otherwise: those of the layers, not those
-of embedding and head."""
+"""The operators whose products run in fp8 or nvfp4 unless the scenario says otherwise: those of the layers,
+not those of embedding and head."""
 
 
 class Fp8Spec(Section):
@@ -27,8 +27,8 @@ class Fp8Spec(Section):
     as it is: attention, norms, and products of other operators."""
 
     communication: Literal["compute", "fp8"] | None = None
-    """fp8: where an operand is redistributed, it is cast before and travels in fp8. If absent, as the framework
-    gathers operands; what experts exchange then travels as it is computed."""
+    """fp8: where an operand is redistributed, it is cast before and travels in fp8. If absent, as the
+    framework gathers operands; what experts exchange then travels as it is computed."""
 
     saved: Literal["fp8", "compute"] = "fp8"
     """What is kept of an input for the weight gradient: its copy in fp8, or itself to be cast again. Of an
@@ -90,7 +90,10 @@ class PrecisionSpec(Section):
             return written
         if written not in get_args(MatmulName):
             return {"matmul": written}
-        return {"compute": {"tf32": "fp32", "fp8": "bf16", "nvfp4": "bf16"}.get(written, written), "matmul": written}
+        return {
+            "compute": {"tf32": "fp32", "fp8": "bf16", "nvfp4": "bf16"}.get(written, written),
+            "matmul": written,
+        }
 
     @model_validator(mode="after")
     def _is_possible(self) -> PrecisionSpec:

@@ -32,7 +32,7 @@ from simcluster.program.isa import (
 )
 from simcluster.program.lowering.collective_copies import with_copies
 from simcluster.program.lowering.fused_kernel import fused_work, with_traffic
-from simcluster.program.lowering.graph_launch import awaited_by_host, dispatch_costs
+from simcluster.program.lowering.graph_launch import awaited_by_host, dispatch_costs, named
 from simcluster.program.lowering.host_device_copies import copy_instruction, kernels_awaited
 from simcluster.program.lowering.host_operators import host_instruction
 from simcluster.program.lowering.lifetimes import ValueUses
@@ -53,7 +53,7 @@ from simcluster.program.lowering.storage import (
     whole_sizes,
     with_storage,
 )
-from simcluster.program.lowering.token_exchange import exchanged_choices, share_sent_once
+from simcluster.program.lowering.token_exchange import exchanged_choices, share_sent_once, sorted_besides
 from simcluster.program.lowering.unit_copies import with_unit_copies
 from simcluster.work import MATRIX_KERNELS, DType, Kernel, Work
 
@@ -257,7 +257,10 @@ class _CodeWriter:
         if isinstance(node.operator, Operator):
             adds = any(self.block.values[value].role in _ADDED for value in node.outputs)
             works = map(self._rated, node.operator.work(inputs, outputs, accumulate=adds))
-            return tuple(with_traffic(works, node.operator, self.settings.policy.traffic))
+            policy = self.settings.policy
+            if policy.tokens_sorted and named(node.operator, policy.traffic, None) is None:
+                works = sorted_besides(works, node.operator, inputs, outputs)
+            return tuple(with_traffic(works, node.operator, policy.traffic))
         if self.block.values[node.outputs[0]].role is Role.VIEW:
             return ()
         moved = outputs[0].num_bytes
