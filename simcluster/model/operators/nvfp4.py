@@ -40,9 +40,12 @@ class Nvfp4Cast(Fp8Cast):
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
-        """The largest value, then a pass for each copy; of weights one for both."""
-        largest = memory_bound(Kernel.REDUCTION, inputs, [TensorType((), DType.FP32)])
+        """A pass for each copy, of weights one for both; the first reads x for its largest value, too."""
         written = [(copy,) for copy in outputs] if self.transformed else [tuple(outputs)]
         flops = self.launch.flops_per_element
-        casts = [memory_bound(Kernel.ELEMENTWISE, inputs, made, flops_per_element=flops) for made in written]
-        return (largest, *casts)
+        return tuple(
+            memory_bound(
+                Kernel.ELEMENTWISE, (*inputs, *inputs) if first else inputs, made, flops_per_element=flops
+            )
+            for first, made in zip((True, False), written, strict=False)
+        )
