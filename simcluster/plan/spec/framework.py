@@ -114,7 +114,8 @@ class FrameworkProfile(CatalogSection):
 
     host_waits: Annotated[tuple[Name, ...], Phrase(host_waits_words)] = ()
     """Operators or families for whose results the host waits in every forward before it launches anything
-    more: sizes that it must know, such as how many tokens each expert gets."""
+    more: sizes that it must know, such as how many tokens each expert gets. ``expert_exchange``: for tokens
+    that ranks exchange, where it reads behind that how many came."""
 
     graphs: GraphsSpec = GraphsSpec()
     """How pieces of the network that run as graphs are launched."""

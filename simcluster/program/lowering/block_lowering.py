@@ -6,7 +6,7 @@ Layers and micro-batches are lowered once; instances only bind names.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 
@@ -256,7 +256,8 @@ class _CodeWriter:
         outputs = [self.slots[self._slot(value)].type for value in node.outputs]
         if isinstance(node.operator, Operator):
             adds = any(self.block.values[value].role in _ADDED for value in node.outputs)
-            works = map(self._rated, node.operator.work(inputs, outputs, accumulate=adds))
+            made = node.operator.work(inputs, outputs, accumulate=adds)
+            works: Iterable[Work] = map(self._rated, made)
             policy = self.settings.policy
             if policy.tokens_sorted and named(node.operator, policy.traffic, None) is None:
                 works = sorted_besides(works, node.operator, inputs, outputs)
