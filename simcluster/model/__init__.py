@@ -43,6 +43,7 @@ from simcluster.model.graph import (
 from simcluster.model.layers import ATTENTION_CORES, Generation
 from simcluster.model.model import Model
 from simcluster.model.operators import (
+    E2M1,
     E4M3,
     E5M2,
     Accumulate,
@@ -61,6 +62,7 @@ from simcluster.model.operators import (
     LazyAdam,
     Mask,
     Momentum,
+    Nvfp4Cast,
     OptimizerOperator,
     Reshape,
     ScaleGradient,
@@ -87,6 +89,7 @@ from simcluster.model.spec import ModelSpec, entries, numbered
 __all__ = [
     "ANY_TIME",
     "ATTENTION_CORES",
+    "E2M1",
     "E4M3",
     "E5M2",
     "LAYERS",
@@ -125,6 +128,7 @@ __all__ = [
     "Momentum",
     "Narrow",
     "Node",
+    "Nvfp4Cast",
     "Operator",
     "OptimizerOperator",
     "Phase",

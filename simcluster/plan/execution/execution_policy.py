@@ -125,11 +125,6 @@ class HostWork:
     """Of a product of groups, how many operators' time each group takes besides."""
 
 
-_SORTED_TWICE: Mapping[str, float] = {"dispatch": 2.0, "combine": 2.7}
-"""How often the bytes of dispatch and combine are moved where rows are sorted behind an exchange, too: the k
-choices of a token are 4 k bytes per element more, besides the 4 k of dispatch and 2 k + 2 of combine; that is
-2.6 to 2.8 times for k of 4 to 8."""
-
 USUAL_GRAPH_LAUNCH = GraphLaunch()
 """A graph is launched like one operator."""
 
@@ -300,8 +295,6 @@ class ExecutionPolicy:
         )
         for choice in framework.choices:
             policy = replace(policy, **choice.execution)
-        if policy.tokens_sorted:
-            policy = replace(policy, traffic={**_SORTED_TWICE, **policy.traffic})
         return policy
 
     @property

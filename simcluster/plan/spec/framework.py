@@ -119,7 +119,8 @@ class FrameworkProfile(CatalogSection):
 
     host_waits: Annotated[tuple[Name, ...], Phrase(host_waits_words)] = ()
     """Operators or families for whose results the host waits in every forward before it launches anything
-    more: sizes that it must know, such as how many tokens each expert gets."""
+    more: sizes that it must know, such as how many tokens each expert gets. ``expert_exchange``: for tokens
+    that ranks exchange, where it reads behind that how many came."""
 
     graphs: GraphsSpec = GraphsSpec()
     """How pieces of the network that run as graphs are launched."""
@@ -165,6 +166,18 @@ class FrameworkProfile(CatalogSection):
     recompute: RecomputedForward = RecomputedForward.WHOLE
     """Of a recomputed layer's forward: all of it, as checkpoints run it again, or what the backward needs, as
     a compiler leaves of it."""
+
+    quantised_gathers: Annotated[
+        bool,
+        Phrase(
+            {
+                False: "operands of matmuls gathered before they are cast",
+                True: "operands of matmuls in fp8 and nvfp4 gathered in that format",
+            }.__getitem__
+        ),
+    ] = False
+    """Whether operands that ranks gather for a matmul in fp8 or nvfp4 are cast before, so that the narrow
+    copy travels (sequence parallelism under Transformer Engine). What experts exchange travels as it is."""
 
     fp8_transposes: Annotated[
         bool,

@@ -213,13 +213,13 @@ class FrameworkMemorySpec(Section):
         bool,
         Phrase(
             {
-                True: "weights of fp8 matmuls held in fp8 alone",
+                True: "weights of fp8 and nvfp4 matmuls held in that format alone",
                 False: "weights held in the compute format beside their fp8 copies",
             }.__getitem__
         ),
     ] = False
-    """Whether weights that matmuls read in fp8 are held in fp8 alone, beside their master copies (Megatron's
-    fp8-param-gather); they are still gathered in the compute format."""
+    """Whether weights that matmuls read in fp8 or nvfp4 are held in that format alone, beside their master
+    copies (Megatron's fp8-param-gather); they are still gathered in the compute format."""
 
     workspaces: Annotated[NonNegativeInt, Phrase("{} workspaces of the matmul library".format)] = 0
     """Handles of the matmul library, each with a workspace."""

@@ -6,7 +6,7 @@ Layers and micro-batches are lowered once; instances only bind names.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 
@@ -53,7 +53,7 @@ from simcluster.program.lowering.storage import (
     whole_sizes,
     with_storage,
 )
-from simcluster.program.lowering.token_exchange import exchanged_choices, share_sent_once
+from simcluster.program.lowering.token_exchange import exchanged_choices, share_sent_once, sorted_besides
 from simcluster.program.lowering.unit_copies import with_unit_copies
 from simcluster.work import MATRIX_KERNELS, DType, Kernel, Work
 
@@ -256,10 +256,13 @@ class _CodeWriter:
         outputs = [self.slots[self._slot(value)].type for value in node.outputs]
         if isinstance(node.operator, Operator):
             adds = any(self.block.values[value].role in _ADDED for value in node.outputs)
-            works = map(self._rated, node.operator.work(inputs, outputs, accumulate=adds))
+            made = node.operator.work(inputs, outputs, accumulate=adds)
+            works: Iterable[Work] = map(self._rated, made)
             policy = self.settings.policy
             unfused = policy.fused_softmax.leaves(node.operator, inputs)
             traffic = policy.fused_softmax.traffic if unfused else policy.traffic
+            if policy.tokens_sorted and named(node.operator, traffic, None) is None:
+                works = sorted_besides(works, node.operator, inputs, outputs)
             return tuple(with_traffic(works, node.operator, traffic))
         if self.block.values[node.outputs[0]].role is Role.VIEW:
             return ()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from simcluster.layout import MovementKind
 from simcluster.model import Operator
 from simcluster.program.isa import Call, Instruction, InstructionKind
 from simcluster.work import Work
@@ -46,17 +47,31 @@ def _groups(work: Work) -> int:
     return sizes["b"] if sizes.get("grouped") else 0
 
 
+EXCHANGE = "expert_exchange"
+"""What the host waits for if it reads how many tokens came when they are there."""
+
+
 def awaited_by_host(instructions: Sequence[Instruction], names: Collection[str]) -> list[Instruction]:
-    """The instructions; the host waits for kernels of operators of these kinds or families."""
+    """The instructions; the host waits for kernels of operators of these kinds or families, and with
+    ``EXCHANGE`` for tokens that ranks exchange before the products of experts.
+    """
     table = dict.fromkeys(names, True)
-    return [
-        replace(instruction, host_waits=True)
-        if table
-        and runs_kernels(instruction)
-        and any(named(call.operator, table, False) for call in instruction.calls)
-        else instruction
-        for instruction in instructions
-    ]
+    made: list[Instruction] = []
+    sent = False
+    for instruction in instructions:
+        waits = False
+        if table and runs_kernels(instruction):
+            waits = any(named(call.operator, table, False) for call in instruction.calls)
+            sent = not any(map(_groups, instruction.works)) and (sent or _sends_tokens(instruction))
+        elif sent and EXCHANGE in table:
+            waits = instruction.operation.startswith(MovementKind.ALL_TO_ALL)
+        made.append(replace(instruction, host_waits=True) if waits else instruction)
+    return made
+
+
+def _sends_tokens(instruction: Instruction) -> bool:
+    """Whether a kernel puts tokens in the slots of their experts."""
+    return any(named(call.operator, {"dispatch": True}, False) for call in instruction.calls)
 
 
 def named(operator: object, table: Mapping[str, Setting], otherwise: Setting) -> Setting:
