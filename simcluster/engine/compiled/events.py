@@ -10,10 +10,9 @@ from simcluster.engine.compiled.arrays import FIRST, NEVER, TOO_LATE, Arrays
 from simcluster.engine.compiled.compiling import compiled
 from simcluster.engine.compiled.event_heap import push_row
 
-_KINDS: Any = np.arange(8)  # plain integers would be types of their own
-GO_ON, FLOW_ENDS, TIMER, SEGMENT_ENDS, CHANGE, TRAFFIC_BEGINS, TRAFFIC_ENDS, ROUND_ENDS = _KINDS
-"""Kinds of events: of a stream, a flow that is alone on its links, the next end of flows that are not, a
-pace, a change of capacity, background traffic, a workload."""
+_KINDS: Any = np.arange(7)  # plain integers would be types of their own
+GO_ON, FLOW_ENDS, SEGMENT_ENDS, CHANGE, TRAFFIC_BEGINS, TRAFFIC_ENDS, ROUND_ENDS = _KINDS
+"""Kinds of events: of a stream, a flow, a pace, a change of capacity, background traffic, a workload."""
 
 
 @compiled
@@ -21,7 +20,7 @@ def is_stale(r: Arrays, order: int, event: int) -> bool:
     """Whether an event was replaced by another."""
     kind, whom = event & 7, event >> 3
     if kind == FLOW_ENDS:
-        return r.slots[whom].own != order
+        return r.slots[whom].ends != order
     if kind == SEGMENT_ENDS:
         return r.paces[whom].order != order
     return False
@@ -29,9 +28,7 @@ def is_stale(r: Arrays, order: int, event: int) -> bool:
 
 @compiled
 def drop_stale(r: Arrays) -> int:
-    """Makes room in the heap; says how many events are left. Timers that were set for later than now are
-    asked for again.
-    """
+    """Makes room in the heap; says how many events are left."""
     count = FIRST
     kept = r.totals[0].heap
     for place in range(kept):

@@ -10,14 +10,13 @@ from simcluster.engine.compiled.events import (
     FLOW_ENDS,
     GO_ON,
     SEGMENT_ENDS,
-    TIMER,
     TRAFFIC_BEGINS,
     TRAFFIC_ENDS,
     add_event,
     is_stale,
     let_go,
 )
-from simcluster.engine.compiled.flows import begin_flow, change_capacity, end_flows, finish_flow, settle_rates
+from simcluster.engine.compiled.flows import begin_flow, change_capacity, finish_flow, settle_rates
 from simcluster.engine.compiled.kernel_rates import stop_segment
 from simcluster.engine.compiled.stream_steps import BEGIN, LATENCY_KNOWN, READY, go_on, row_of
 
@@ -118,8 +117,6 @@ def _happen(r: Arrays, kind: int, whom: int) -> bool:
         let_go(r, stream)
     elif kind == FLOW_ENDS:
         let_go(r, r.slots[whom].stream)
-    elif kind == TIMER:
-        end_flows(r)
     elif kind == CHANGE:
         _change_links(r, whom)
     elif kind == TRAFFIC_BEGINS:

@@ -157,7 +157,7 @@ def _slowed_segments(arrays: Arrays) -> dict[int, SlowedSegments]:
 def _bytes_flow(arrays: Arrays) -> bool:
     """Whether bytes still flow when nothing happens any more: they arrive beyond 64 bits of nanoseconds."""
     slots = arrays.slots
-    return bool(((slots["over"] == 0) & (slots["rate"] > 0) & np.isfinite(slots["left"])).any())
+    return bool(((slots["rate"] > 0) & np.isfinite(slots["left"])).any())
 
 
 def _stuck(

@@ -267,7 +267,6 @@ def _end_entry(r: Arrays, stream: int) -> int:
     r.streams[stream].done = entry + 1
     r.totals[0].done += 1
     r.totals[0].cost += 1
-    r.totals[0].over = r.totals[0].now
     waiter = r.streams[stream].first_waiter
     if waiter == NONE:
         return READY
@@ -326,9 +325,7 @@ def go_on(r: Arrays, stream: int) -> bool:
         elif mode == PHASE:
             mode = _flow(r, stream)
         elif mode == FLOWING:
-            slot = r.kinds[_kind(r, stream)].slot
-            if not r.slots[slot].over:
-                finish_flow(r, slot)
+            finish_flow(r, r.kinds[_kind(r, stream)].slot)
             r.streams[stream].phase += 1
             mode = PHASE
         elif mode == CARRIED:
