@@ -37,19 +37,14 @@ from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
     from simcluster.analysis.critical_path import (
-        CriticalEntries,
-        EntryGraph,
-        PathParts,
         critical_path_document,
-        entry_slacks,
         may_have_critical_path,
     )
 else:
     __getattr__ = exported_lazily(
         __name__,
         {
-            "critical_path": "CriticalEntries EntryGraph PathParts "
-            "critical_path_document entry_slacks may_have_critical_path",
+            "critical_path": "critical_path_document may_have_critical_path",
         },
     )
 
@@ -60,18 +55,14 @@ __all__ = [
     "RULE",
     "SHARED_METRICS",
     "AllocationAccount",
-    "CriticalEntries",
-    "EntryGraph",
     "LazyTrace",
     "MemoryRule",
     "MemoryUse",
     "MemoryVerdict",
-    "PathParts",
     "PlacedProgram",
     "critical_path_document",
     "deciding_verdict",
     "dispatch_counts",
-    "entry_slacks",
     "find_idle_gaps",
     "headroom",
     "inference_figures",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -324,11 +324,12 @@ def _together(rows: _Rows, shared: Ints, steps: Ints) -> _Rows:
     assert (rows.kinds == rows.kinds[owner]).all() and (rows.sizes == rows.sizes[owner]).all()
     owners = np.unique(owner)
     of_moments = np.repeat(owner, rows.counts)
+    others: Any = (column[owners] for column in rows[3:])
     return _Rows(
         rows.keys[owners],
         rows.moments[np.argsort(of_moments, kind="stable")],
         np.bincount(of_moments, minlength=len(owner))[owners],
-        *(column[owners] for column in rows[3:]),
+        *others,
     )
 
 
