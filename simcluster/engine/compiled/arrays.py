@@ -146,8 +146,8 @@ CHANGE = record("time link", "capacity")
 TRAFFIC = record("vector begin end", "rate")
 """Traffic of others: bytes/s at most, from when to when."""
 
-ROW = record("time order item")
-"""A row of a heap."""
+EVENT = record("time order event")
+"""An event: when, in which order it was made, 8 x whom it concerns + its kind."""
 
 STRETCHED = record("pace entry first_kernel")
 """A segment that was slowed, in the order of their ends: its pace, its entry, its first kernel in
@@ -195,7 +195,7 @@ class Arrays(NamedTuple):
     traffic: Records
     """Traffic of others."""
     heap: Records
-    """Events by time and the order in which they were made: 8 x whom they concern + their kind."""
+    """A binary heap of events: the earliest first, of one time by their order."""
     stack: Ints
     """Streams that go on at this instant, the next one last."""
     touched: Ints
@@ -228,7 +228,7 @@ class Arrays(NamedTuple):
 
 RECORDS = (
     *(TOTALS, STREAM, ENTRY, KIND, TRANSFER, PHASE, VECTOR, LOAD, SLOT, LINK, NODE, SEGMENT, np.int64, PACE),
-    *(np.int64, WORKLOAD, CHANGE, TRAFFIC, ROW, np.int64, np.int64, np.int64, np.int64, np.int64, FOUND),
+    *(np.int64, WORKLOAD, CHANGE, TRAFFIC, EVENT, np.int64, np.int64, np.int64, np.int64, np.int64, FOUND),
     *(np.int64, np.int64, np.int64, STRETCHED, np.int64, GATED, OPEN, GATE),
 )
 """What the arrays of a run hold, in their order."""

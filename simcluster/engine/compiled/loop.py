@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from simcluster.engine.compiled.arrays import FIRST, NEVER, NONE, Arrays
 from simcluster.engine.compiled.compiling import compiled, compiled_for_python
-from simcluster.engine.compiled.event_heap import drop_first
 from simcluster.engine.compiled.events import (
     CHANGE,
     FLOW_ENDS,
@@ -13,6 +12,7 @@ from simcluster.engine.compiled.events import (
     TRAFFIC_BEGINS,
     TRAFFIC_ENDS,
     add_event,
+    drop_first,
     is_stale,
     let_go,
 )
@@ -158,9 +158,8 @@ def run_slice(r: Arrays, most: int, answered: bool) -> int:
             continue
         if not count:
             return ENDED
-        time, order, event = r.heap[0].time, r.heap[0].order, r.heap[0].item
-        drop_first(r.heap, count)
-        r.totals[0].heap = count - 1
+        time, order, event = r.heap[0].time, r.heap[0].order, r.heap[0].event
+        drop_first(r)
         r.totals[0].cost += 1
         stale = is_stale(r, order, event)
         r.totals[0].now = time

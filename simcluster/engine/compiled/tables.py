@@ -14,6 +14,7 @@ from simcluster.engine.communication import ClassGates, Links, Transfer, Who
 from simcluster.engine.compiled.arrays import (
     CHANGE,
     ENTRY,
+    EVENT,
     FOUND,
     GATE,
     GATED,
@@ -26,7 +27,6 @@ from simcluster.engine.compiled.arrays import (
     OPEN,
     PACE,
     PHASE,
-    ROW,
     SEGMENT,
     SLOT,
     STREAM,
@@ -312,7 +312,7 @@ class TableBuilder:
                     for flow in background
                 ],
             ),
-            heap=records(ROW, 2 * events + 1024),
+            heap=records(EVENT, 2 * events + 1024),
             stack=zeros(self.num_streams + 1),
             touched=zeros(len(links.capacity)),
             marked=zeros(len(links.capacity)),
