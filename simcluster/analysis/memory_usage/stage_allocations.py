@@ -316,13 +316,15 @@ def _together(rows: _Rows, shared: Ints, steps: Ints) -> _Rows:
     """
     if not len(shared):
         return rows
-    same = np.stack([rows.keys[shared], steps, rows.micro_batches[shared]])
-    _, first, which = np.unique(same, axis=1, return_index=True, return_inverse=True)
-    owner = np.arange(len(rows.keys))
-    owner[shared] = shared[first][which.reshape(-1)]
+    labels = rows.micro_batches[shared] + 1
+    same = (rows.keys[shared] * (int(steps.max()) + 1) + steps) * (int(labels.max()) + 1) + labels
+    _, first, which = np.unique(same, return_index=True, return_inverse=True)
+    every = np.arange(len(rows.keys))
+    owner = every.copy()
+    owner[shared] = shared[first[which]]
     # One buffer, however many codes see it: the account would not come out even otherwise.
     assert (rows.kinds == rows.kinds[owner]).all() and (rows.sizes == rows.sizes[owner]).all()
-    owners = np.unique(owner)
+    owners = np.flatnonzero(owner == every)
     of_moments = np.repeat(owner, rows.counts)
     others: Any = (column[owners] for column in rows[3:])
     return _Rows(
