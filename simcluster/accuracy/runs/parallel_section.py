@@ -67,7 +67,10 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
     }
     strategies = []
     if tensor > 1:
-        split = run.words["sequence_parallel"] == "true"
+        stated = run.words["sequence_parallel"]
+        split = stated == "true" or (not stated and profile == "nemo")
+        if split and not stated:
+            assumed += ("sequence parallelism with tensor ranks, as NVIDIA's recipes have it (from memory)",)
         parallel["recipe"] = "megatron_sp" if split else "megatron"
         if overlap := known_words().overlap(run.words.get("notes", ""), tensor):
             parallel["overlap"] = {"tensor": overlap}

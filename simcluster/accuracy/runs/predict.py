@@ -13,11 +13,10 @@ from simcluster.accuracy.runs.first_step import first_step_peaks
 from simcluster.accuracy.runs.flop_rate import implied_step, states_flop_rate
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.translate import framework_of, scenario_of
-from simcluster.analysis import RunKind
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
-from simcluster.simulation import simulate
+from simcluster.simulation import RunKind, simulate
 from simcluster.trace import Run
 from simcluster.workers import parallel_map
 

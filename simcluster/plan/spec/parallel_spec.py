@@ -58,7 +58,7 @@ class TrainingSpec(Section):
     """Tokens per sequence."""
 
     precision: PrecisionSpec = PrecisionSpec()
-    """fp32, tf32, fp16, bf16 or fp8, or formats one by one."""
+    """fp32, tf32, fp16, bf16, fp8 or nvfp4, or formats one by one."""
 
     optimizer: OptimizerSpec = OptimizerSpec()
     """sgd, momentum, adam, adamw, lamb, lazy_adam or ftrl, with its constants."""

@@ -379,6 +379,13 @@ if [[ "$DTYPE" == "fp8" ]]; then ARGS=(--fp8-format hybrid); else ARGS=(--log-in
     assert "matmul" not in read(text, variables={"1": "bf16"}).data["training"]["precision"]
 
 
+@pytest.mark.parametrize(
+    ("flags", "matmul"), [("--fp8-format hybrid", "fp8"), ("--fp4-format e2m1", "nvfp4")]
+)
+def test_narrow_formats_of_matmuls(flags, matmul):
+    assert read(f"{LINE} {flags}").data["training"]["precision"]["matmul"] == matmul
+
+
 def test_a_word_that_nothing_sets_is_told_and_not_charged_to_the_argument_before_it():
     found = read(LINE + "--tensor-model-parallel-size 2 --sequence-parallel ${EXTRA_ARGS[@]} ${te_options}")
     assert found.data["parallel"]["recipe"] == "megatron_sp"
