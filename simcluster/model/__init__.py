@@ -42,6 +42,7 @@ from simcluster.model.graph import (
 )
 from simcluster.model.layers import ATTENTION_CORES, Generation
 from simcluster.model.model import Model
+from simcluster.model.model_flops import Flops, forward_flops, matrix_flops, prefill_flops
 from simcluster.model.operators import (
     E2M1,
     E4M3,
@@ -107,6 +108,7 @@ __all__ = [
     "Decomposition",
     "Elementwise",
     "Entry",
+    "Flops",
     "Fp8Cast",
     "FrameworkDependent",
     "Ftrl",
@@ -160,11 +162,14 @@ __all__ = [
     "check_scalar_loss",
     "clip_factor",
     "entries",
+    "forward_flops",
     "generation_refusal",
     "graph_digests",
+    "matrix_flops",
     "numbered",
     "operator_kinds",
     "padded",
+    "prefill_flops",
     "relocations_between",
     "update_kinds",
     "vocabulary_of",

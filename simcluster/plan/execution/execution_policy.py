@@ -11,6 +11,7 @@ from simcluster.cluster import DispatchTime
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Mesh
+from simcluster.plan.execution.fused_softmax import FusedSoftmax
 from simcluster.plan.execution.kernel_traffic import implemented_traffic
 from simcluster.plan.spec import (
     USUAL,
@@ -237,6 +238,8 @@ class ExecutionPolicy:
     """Calls of collectives that are alike run as one in groups of so many; None: each call by itself."""
     traffic: Mapping[str, float] = field(default_factory=dict)
     """How often kernels of an operator, or of its family, move the least bytes; once if not given."""
+    fused_softmax: FusedSoftmax = FusedSoftmax()
+    """Which scores the fused softmax takes, and what others cost."""
     host_work: HostWork = HostWork()
     """What operators cost the host, where that is not what one operator does."""
     graphs: GraphLaunch = USUAL_GRAPH_LAUNCH
@@ -287,6 +290,7 @@ class ExecutionPolicy:
             collective_call=float(framework.collective_call or 0.0),
             step_overhead=float(framework.step_overhead or 0.0),
             traffic={**implemented_traffic(framework.implementations), **framework.traffic},
+            fused_softmax=FusedSoftmax(**dict(framework.fused_softmax)),
             host_work=HostWork(framework.calls, framework.host_waits, framework.group_calls),
         )
         for choice in framework.choices:

@@ -20,7 +20,12 @@ from simcluster.document import (
     PositiveInt,
     Section,
 )
-from simcluster.plan.spec.framework_sections import FrameworkMemorySpec, GradientReductionSpec, GraphsSpec
+from simcluster.plan.spec.framework_sections import (
+    FrameworkMemorySpec,
+    FusedSoftmaxSpec,
+    GradientReductionSpec,
+    GraphsSpec,
+)
 from simcluster.plan.switches import (
     AttentionKernels,
     ExpertExchange,
@@ -244,6 +249,9 @@ class FrameworkProfile(CatalogSection):
     attention: AttentionKernels = AttentionKernels.FLASH
     """One kernel that keeps no scores: the best that the device has, or that of a release of FlashAttention;
     or products, softmax and dropout as kernels of their own."""
+
+    fused_softmax: FusedSoftmaxSpec = FusedSoftmaxSpec()
+    """Which scores of unfused attention one kernel scales, masks and normalises, and what runs otherwise."""
 
     logits: LogitsFormat = LogitsFormat.COMPUTE
     """Number format in which the loss reads logits and keeps them for its backward."""

@@ -21,11 +21,13 @@ from simcluster.errors import nearest
 from simcluster.plan.spec.allocator import AllocatorSpec
 from simcluster.plan.switches import (
     Phrase,
+    calls_words,
     fusion_words,
     headroom_words,
     limit_words,
     prefetch_words,
     scratch_words,
+    traffic_words,
     workspace_words,
 )
 
@@ -109,6 +111,29 @@ class GradientReductionSpec(Section):
         if self.buffers and self.limit is None:
             raise Refused("buffers are counted in buckets of a given size: give a limit", path="buffers")
         return self
+
+
+class FusedSoftmaxSpec(Section):
+    """Which attention scores a kernel scales, masks and normalises in one pass, and what runs in its place: a
+    cast to fp32, scale, mask, softmax and a cast back. It takes 17 and more keys in 16 bits, with queries and
+    (samples x heads) of a rank in fours, samples x heads in eights up to 128 keys (Megatron).
+    """
+
+    most_keys: Annotated[
+        PositiveInt | None,
+        Phrase(
+            lambda keys: f"a fused softmax up to {keys:,} keys" if keys else "a fused softmax of any shape"
+        ),
+    ] = None
+    """The most keys that it takes; absent: any shape."""
+
+    traffic: Annotated[
+        dict[Name, PositiveFloat], Phrase(lambda times: f"without it {traffic_words(times)}")
+    ] = {}
+    """For shapes that it does not take: how often the least bytes are moved, by operator or family."""
+
+    calls: Annotated[dict[Name, PositiveFloat], Phrase(lambda times: f"without it {calls_words(times)}")] = {}
+    """For those: as how many operators one costs the host."""
 
 
 class GraphsSpec(Section):

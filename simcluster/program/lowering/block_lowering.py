@@ -142,7 +142,7 @@ class _CodeWriter:
         self.instructions = dispatch_costs(
             self.instructions,
             self.settings.policy.graphs.launch,
-            self.settings.policy.host_work.calls,
+            self._num_operators,
             self.settings.policy.host_work.group,
         )
         if phase in (FORWARD, RECOMPUTE):
@@ -259,13 +259,21 @@ class _CodeWriter:
             made = node.operator.work(inputs, outputs, accumulate=adds)
             works: Iterable[Work] = map(self._rated, made)
             policy = self.settings.policy
-            if policy.tokens_sorted and named(node.operator, policy.traffic, None) is None:
+            unfused = policy.fused_softmax.leaves(node.operator, inputs)
+            traffic = policy.fused_softmax.traffic if unfused else policy.traffic
+            if policy.tokens_sorted and named(node.operator, traffic, None) is None:
                 works = sorted_besides(works, node.operator, inputs, outputs)
-            return tuple(with_traffic(works, node.operator, policy.traffic))
+            return tuple(with_traffic(works, node.operator, traffic))
         if self.block.values[node.outputs[0]].role is Role.VIEW:
             return ()
         moved = outputs[0].num_bytes
         return (Work(Kernel.COPY, outputs[0].dtype, flops=0, bytes_read=moved, bytes_written=moved),)
+
+    def _num_operators(self, call: Call) -> float:
+        """How many operators' time a call takes the host."""
+        policy = self.settings.policy
+        unfused = policy.fused_softmax.leaves(call.operator, [self.slots[slot].type for slot in call.inputs])
+        return named(call.operator, (policy.fused_softmax if unfused else policy.host_work).calls, 1.0)
 
     def _rated(self, work: Work) -> Work:
         """The work at the rate of the format in which matrix units multiply, by the kernel there is."""

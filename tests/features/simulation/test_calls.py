@@ -143,6 +143,35 @@ def test_products_of_experts_cost_the_host_a_call_for_each_expert():
     assert set(more.values()) == {0.0, 4 * 0.25}  # four experts a rank; activations are no products
 
 
+@pytest.mark.parametrize(("samples", "passes", "operators"), [(1, (9, 8), (5, 5)), (2, (1, 1), (1, 1))])
+def test_scores_that_the_fused_softmax_does_not_take_cost_passes_and_calls(samples, passes, operators):
+    """Two heads a rank: one sample makes two matrices of scores, which do not fill a block, two make four."""
+    model = {**TINY_GPT, "max_positions": 256}
+    built = build_scenario(
+        Scenario.of(
+            {
+                "simcluster": 1,
+                "name": "scores",
+                "cluster": {"use": "dgx-a100", "hosts": 1},
+                "framework": "megatron-lm-2021",
+                "model": model,
+                "training": {"global_batch": 8, "micro_batch": samples, "seq_len": 256, "precision": "fp16"},
+                "parallel": {"mesh": {"data": 4, "tensor": 2}},
+            }
+        )
+    )
+    kernels = {
+        instruction.calls[0].operator.kind: instruction
+        for code in built.program.codes
+        for instruction in code.instructions
+        if ".softmax" in instruction.name
+    }
+    count = samples * 2 * 256 * 256
+    for kind, least, times, cost in zip(("softmax", "softmax_grad"), (4, 6), passes, operators, strict=True):
+        assert sum(work.bytes_moved for work in kernels[kind].works) == times * least * count
+        assert kernels[kind].dispatch_cost == cost
+
+
 def test_tokens_sorted_behind_an_exchange_are_moved_twice():
     """What is in slots, k rows a token, is read and written once more, tokens as well as their weights."""
 

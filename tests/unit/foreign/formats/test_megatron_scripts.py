@@ -202,6 +202,12 @@ def test_context_parallelism_by_its_names(algorithm, heads, aloud):
     assert (fates(found, "--context-parallel-algo") == [TranslationStatus.UNSUPPORTED]) == aloud
 
 
+@pytest.mark.parametrize(("mask", "context"), [("causal", "ring"), ("general", "ring_masked")])
+def test_rings_skip_what_a_causal_mask_hides_unless_told(mask, context):
+    told = f"--context-parallel-size 8 --context-parallel-algo megatron_cp_algo --attention-mask-type {mask}"
+    assert read(LINE + told).data["parallel"]["context"] == context
+
+
 def test_latent_attention_has_its_norms_anyway():
     latent = (
         "--multi-latent-attention --qk-layernorm --kv-lora-rank 512 --qk-head-dim 128"
