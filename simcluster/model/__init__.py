@@ -44,6 +44,7 @@ from simcluster.model.layers import ATTENTION_CORES, Generation
 from simcluster.model.model import Model
 from simcluster.model.model_flops import Flops, forward_flops, matrix_flops, prefill_flops
 from simcluster.model.operators import (
+    E2M1,
     E4M3,
     E5M2,
     Accumulate,
@@ -62,6 +63,7 @@ from simcluster.model.operators import (
     LazyAdam,
     Mask,
     Momentum,
+    Nvfp4Cast,
     OptimizerOperator,
     Reshape,
     ScaleGradient,
@@ -88,6 +90,7 @@ from simcluster.model.spec import ModelSpec, entries, numbered
 __all__ = [
     "ANY_TIME",
     "ATTENTION_CORES",
+    "E2M1",
     "E4M3",
     "E5M2",
     "LAYERS",
@@ -127,6 +130,7 @@ __all__ = [
     "Momentum",
     "Narrow",
     "Node",
+    "Nvfp4Cast",
     "Operator",
     "OptimizerOperator",
     "Phase",

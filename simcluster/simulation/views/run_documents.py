@@ -309,6 +309,7 @@ def _framework(built: BuiltScenario) -> list[str]:
         built.scenario.framework.p2p_interleaved is not None,
         plan.pipeline.chain.num_chunks > 1,
     )
+    quantised = spec.task.formats.quantised
     idle = {
         "storage.headroom": spec.run.headroom is not None,
         "gradients": plan.numerics.gradients is DType.FP32 or spec.task.formats.gradients is not None,
@@ -318,6 +319,7 @@ def _framework(built: BuiltScenario) -> list[str]:
         or plan.sharding.weights,
         "accumulate": plan.sharding.gradients,
         "gradient_casts": plan.sharding.gradients or plan.numerics.gradients is plan.numerics.compute,
+        "quantised_gathers": quantised is None or quantised.communication is not None,
         "fp8_transposes": plan.numerics.matmul is not DType.FP8,
         "host_updates": not any(HOST in code.streams for code in built.program.codes),
         "gather": not plan.sharding.states or plan.sharding.weights or alone,
