@@ -67,19 +67,23 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
     }
     strategies = []
     if tensor > 1:
-        split = run.words["sequence_parallel"] == "true"
+        stated = run.words["sequence_parallel"]
+        split = stated == "true" or (not stated and profile == "nemo")
+        if split and not stated:
+            assumed += ("sequence parallelism with tensor ranks, as NVIDIA's recipes have it (from memory)",)
         parallel["recipe"] = "megatron_sp" if split else "megatron"
         if overlap := known_words().overlap(run.words.get("notes", ""), tensor):
             parallel["overlap"] = {"tensor": overlap}
     if context > 1:
-        entry = None
-        if _context(run) != "ring":
+        entry, algorithm = None, _context(run)
+        if algorithm == "ulysses":
             heads = run.count("heads")
             entry = ulysses_entry({"tensor": tensor, "context": context}, heads, run.count("kv_heads", heads))
             if entry is None:
+                algorithm = "ring"
                 assumed += ("parts of sequences in a ring: heads do not divide for an exchange of them",)
         if entry is None:
-            parallel["context"] = "ring"
+            parallel["context"] = algorithm
         else:
             strategies.append(entry)
     if experts.axes:
@@ -110,6 +114,12 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
         schedule |= {"p2p": "overlapped", "kept_for_weights": _kept_for_weights(run)}
         named = f"the schedule {schedule['kind']} of the same paper for {run.words['schedule']}"
         assumed += (f"{named}, in the memory that its search has",)
+    offloaded = known_words().offload(run.words["framework"], run.words.get("offload", ""))
+    if offloaded is None:
+        raise PlanError("offload")
+    if offloaded.offload:
+        parallel["offload"] = dict(offloaded.offload)
+        assumed += (offloaded.why,) if offloaded.why else ()
     return ParallelPlan(parallel, assumed)
 
 
@@ -146,7 +156,7 @@ def _kept_for_weights(run: MeasuredRun) -> float:
 
 def _context(run: MeasuredRun) -> str:
     """How ranks with parts of sequences work together."""
-    algorithm = known_words().context(run.words["framework"], run.words.get("notes", ""))
+    algorithm = known_words().context(run.words["framework"], run.words["model"], run.words.get("notes", ""))
     if algorithm is None:
         raise PlanError("context parallelism in a way that the row does not state")
     return algorithm
