@@ -361,8 +361,6 @@ _OPERATORS = (
     *(f"storage.{key}" for key in ("in_place", "scratch", "whole", "placeholders", "operand_buffers")),
 )
 """The switches that name operators or families of them."""
-_WEIGHED = "weighed_"
-"""What precedes a function's name where a router's weights are multiplied in its kernel."""
 
 
 def _at(section: Mapping[str, Any], path: str) -> Any:
@@ -384,12 +382,14 @@ def _check_operators(names: Mapping[str, list[str]]) -> None:
     """Refused if one of the names, by key path, is neither an operator's nor a family's."""
     from simcluster.model import operator_kinds
 
-    known = {name for kind in operator_kinds().values() for name in (kind.kind, kind.family)}
+    plain = {name for kind in operator_kinds().values() for name in (kind.kind, kind.family)}
+    # Functions may multiply a router's weights in their kernel, and are called so, too.
+    known = plain | {f"weighed_{name}" for name in plain}
     for path, written in names.items():
         for name in written:
-            if name.removeprefix(_WEIGHED) not in known:
+            if name not in known:
                 raise Refused(
                     f"no operator and no family of operators is called '{name}'",
                     path=path,
-                    hint=nearest(name, sorted(known)),
+                    hint=nearest(name, sorted(plain)),
                 )
