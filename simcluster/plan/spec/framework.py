@@ -357,16 +357,16 @@ def _given(value: Any) -> Any:
 
 
 _OPERATORS = (
-    *("fuse", "passes", "accumulate", "calls", "host_waits", "traffic"),
-    *(f"storage.{key}" for key in ("in_place", "scratch", "whole", "placeholders", "operand_buffers")),
+    *((key,) for key in ("fuse", "passes", "accumulate", "calls", "host_waits", "traffic")),
+    *(("storage", key) for key in ("in_place", "scratch", "whole", "placeholders", "operand_buffers")),
 )
-"""The switches that name operators or families of them."""
+"""The switches that name operators or families of them, by their keys."""
 
 
-def _at(section: Mapping[str, Any], path: str) -> Any:
-    """What a section has under keys with dots between them; nothing if it has not."""
+def _at(section: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    """What a section has under these keys, from the outer to the inner; nothing if it has not."""
     value: Any = section
-    for key in path.split("."):
+    for key in path:
         value = value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
     return () if value is None else value
 
@@ -378,8 +378,8 @@ def _names(value: Any) -> list[str]:
     return [name for part in value for name in _names(part)]
 
 
-def _check_operators(names: Mapping[str, list[str]]) -> None:
-    """Refused if one of the names, by key path, is neither an operator's nor a family's."""
+def _check_operators(names: Mapping[tuple[str, ...], list[str]]) -> None:
+    """Refused if one of the names, by keys, is neither an operator's nor a family's."""
     from simcluster.model import operator_kinds
 
     plain = {name for kind in operator_kinds().values() for name in (kind.kind, kind.family)}
@@ -390,6 +390,6 @@ def _check_operators(names: Mapping[str, list[str]]) -> None:
             if name not in known:
                 raise Refused(
                     f"no operator and no family of operators is called '{name}'",
-                    path=path,
+                    path=".".join(path),
                     hint=nearest(name, sorted(plain)),
                 )
