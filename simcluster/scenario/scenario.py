@@ -68,7 +68,8 @@ class Scenario:
         """
         document = self.document
         if document is None:
-            data = self.spec.model_dump(mode="json", exclude_unset=True)
+            # In another process figures have lost the type of their value, of which pydantic would warn.
+            data = self.spec.model_dump(mode="json", exclude_unset=True, warnings=False)
             document = Document.parse(json.dumps(data), self.name)
         document = _with_values(document, self.folder, changes, option)
         return Scenario(validate(document, ScenarioSpec, folder=self.folder), document, self.folder)

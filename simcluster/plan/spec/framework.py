@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import create_model
+from pydantic import create_model, model_validator
 from pydantic.fields import FieldInfo
 
 from simcluster.cluster import DispatchTime
@@ -18,8 +18,10 @@ from simcluster.document import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    Refused,
     Section,
 )
+from simcluster.errors import nearest
 from simcluster.plan.spec.framework_sections import (
     FrameworkMemorySpec,
     FusedSoftmaxSpec,
@@ -259,6 +261,18 @@ class FrameworkProfile(CatalogSection):
     storage: FrameworkMemorySpec = FrameworkMemorySpec()
     """Memory that is not said by the mathematics."""
 
+    @model_validator(mode="after")
+    def _operators_are_known(self) -> FrameworkSpec:
+        """Of names that the entry it starts from has not, since loading all operators takes a second."""
+        entry = self.entry(self.use) if self.use else {}
+        unusual = {
+            path: sorted(set(_names(_at(dict(self), path))) - set(_names(_at(entry, path))))
+            for path in _OPERATORS
+        }
+        if any(unusual.values()):
+            _check_operators(unusual)
+        return self
+
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:
         """The shipped profiles."""
@@ -340,3 +354,42 @@ def _given(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: given for key, given in value.items() if given}
     return value
+
+
+_OPERATORS = (
+    *((key,) for key in ("fuse", "passes", "accumulate", "calls", "host_waits", "traffic")),
+    *(("storage", key) for key in ("in_place", "scratch", "whole", "placeholders", "operand_buffers")),
+)
+"""The switches that name operators or families of them, by their keys."""
+
+
+def _at(section: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    """What a section has under these keys, from the outer to the inner; nothing if it has not."""
+    value: Any = section
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
+    return () if value is None else value
+
+
+def _names(value: Any) -> list[str]:
+    """The names in a switch: in lists, in pairs, or as keys."""
+    if isinstance(value, str):
+        return [value] if value != "all" else []
+    return [name for part in value for name in _names(part)]
+
+
+def _check_operators(names: Mapping[tuple[str, ...], list[str]]) -> None:
+    """Refused if one of the names, by keys, is neither an operator's nor a family's."""
+    from simcluster.model import operator_kinds
+
+    plain = {name for kind in operator_kinds().values() for name in (kind.kind, kind.family)}
+    # Functions may multiply a router's weights in their kernel, and are called so, too.
+    known = plain | {f"weighed_{name}" for name in plain}
+    for path, written in names.items():
+        for name in written:
+            if name not in known:
+                raise Refused(
+                    f"no operator and no family of operators is called '{name}'",
+                    path=".".join(path),
+                    hint=nearest(name, sorted(plain)),
+                )
