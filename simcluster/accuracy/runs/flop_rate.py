@@ -44,5 +44,5 @@ def implied_step(run: MeasuredRun, summary: Mapping[str, Any]) -> tuple[float, s
     if run.words["metric"] in ("mfu", "hfu"):
         stated = _PEAK.search(run.words.get("notes", ""))
         rate = run.value / 100 * (float(stated[1]) * 1e12 if stated else peak)
-    how = "as the full square" if attention == "full" else "as half of it where it is causal"
-    return flops / rate, f"FLOPs that count attention {how}"
+    how = "as the full square" if attention == "full" else "as half the square where it is causal"
+    return flops / rate, f"the stated FLOPs count attention {how}"
