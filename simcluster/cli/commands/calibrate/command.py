@@ -18,14 +18,14 @@ EXAMPLES = (
     "simcluster calibrate measure --device cuda --out ours.yaml --host our-host.yaml",
 )
 
-HELP = "Device files from measurements."
+HELP = "Fit device files to measurements, or measure a device."
 
 calibrate = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @calibrate.callback()
 def _calibrate() -> None:
-    """Device files from measurements."""
+    """Fit device files to measurements, or measure a device."""
 
 
 @calibrate.command()
