@@ -139,8 +139,8 @@ def what_if_section(documents: RunDocument) -> Markup:
     return page_section(
         "what-if",
         "What if",
-        f"how the step changes with one rate {by} higher or lower, or one latency or overhead {by} smaller or "
-        "larger, and everything else as it is",
+        f"how the step changes with one rate {by} higher or lower, or one latency or overhead {by} "
+        "smaller or larger, and everything else as it is",
         f'<div class="tornado">{bars}</div>',
         data_table(
             ["", *quantities("better", "change", "worse", "change")],
