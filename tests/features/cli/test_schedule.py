@@ -77,7 +77,10 @@ def test_a_file_says_its_own_stages_and_micro_batches(simcluster, tmp_path):
         (["zb"], "unknown schedule 'zb'; did you mean 'zb_v'?"),
         (["1f1b", "--chunks", "2"], "schedule 1f1b takes no chunks; with kind interleaved or"),
         (["text"], "schedule text needs its text"),
-        (["interleaved", "--micro-batches", "6"], "6 micro-batches are no whole rounds of 4"),
+        (
+            ["interleaved", "--micro-batches", "6"],
+            "6 micro-batches are not a multiple of the 4 pipeline stages",
+        ),
         (["gpipe", "--times", "F=1,B=2"], "--times F=1,B=2: 'B=2' is no time of an action"),
         (["gpipe", "--placement", "wrapped"], "schedule gpipe takes no placement"),
         (
