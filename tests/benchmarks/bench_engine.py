@@ -187,7 +187,7 @@ def measured_apart(name: str) -> dict[str, Any]:
             document = [sys.executable, "-m", "tests.benchmarks.bench_engine", "--print", name]
             file.write_bytes(subprocess.run(document, check=True, capture_output=True).stdout)
             arguments = ["run", str(file), "--quiet", "--trace", f"{folder}/trace.json.gz"]
-            command = [sys.executable, "-m", "simcluster.cli", *arguments]
+            command = [sys.executable, "-m", "simcluster", *arguments]
         process = subprocess.Popen(command, stdout=subprocess.PIPE)
         assert process.stdout is not None
         said = process.stdout.read()
