@@ -136,7 +136,7 @@ def test_ranks_of_servers_may_not_interleave(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "this is no JSON"),
+        ("{", "this is not JSON"),
         ("[]", "no rank table|lines of 'key: value'"),
         ('{"version": "1.0", "version": "1.0"}', "duplicate key .version."),
         ('{"group_list": []}', "old template"),

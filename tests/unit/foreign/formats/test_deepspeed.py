@@ -90,8 +90,8 @@ def test_without_a_model():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[]", "ds.json:1:1: this is no JSON object; expected '{'"),
-        ("\n\nhello", "ds.json:3:1: this is no JSON object"),
+        ("[]", "ds.json:1:1: this is not a JSON object; expected '{'"),
+        ("\n\nhello", "ds.json:3:1: this is not a JSON object"),
         ('{"a": 1', "ds.json:1:1: the mapping opened with '{'"),
         ('{"a": 1 "b": 2}', "ds.json:1:"),
         ('{"a": 1, "a": 2}', "duplicate key 'a'"),

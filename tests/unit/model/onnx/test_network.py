@@ -210,7 +210,7 @@ def test_fixed_statistics_are_refused(tmp_path):
 def test_a_file_that_is_not_there_or_no_onnx_file_says_so(tmp_path):
     assert refused(tmp_path / "none.onnx") == ["none.onnx: there is no such file "]
     (tmp_path / "text.onnx").write_text(json.dumps({"no": "network"}))
-    assert refused(tmp_path / "text.onnx")[0].startswith("text.onnx: is no ONNX file")
+    assert refused(tmp_path / "text.onnx")[0].startswith("text.onnx: is not an ONNX file")
     (tmp_path / "empty.onnx").write_bytes(b"")
     assert refused(tmp_path / "empty.onnx") == ["empty.onnx: holds no network: its graph has no nodes "]
 
