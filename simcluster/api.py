@@ -182,7 +182,7 @@ def sweep(
 
 
 def infer_predict_layout(scenario: GivenScenario) -> dict[str, dict[str, Any]]:
-    """How every weight of an inference is laid out on the devices, by full name, as MindSpore's function does.
+    """How every weight of an inference lies on the devices, by full name, as MindSpore's function gives it.
 
     Of each: ``stages`` that hold it, ``shape``, ``dtype``, the ``device_matrix`` of a stage's ranks, the
     ``tensor_map`` (per dim its place in the matrix counted from the right, -1: whole) and ``slice_shape``.

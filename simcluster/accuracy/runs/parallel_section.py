@@ -67,21 +67,25 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
     }
     strategies = []
     if tensor > 1:
-        split = run.words["sequence_parallel"] == "true"
+        stated = run.words["sequence_parallel"]
+        split = stated == "true" or (not stated and profile == "nemo")
+        if split and not stated:
+            assumed += ("sequence parallelism with tensor ranks, as NVIDIA's recipes have it (from memory)",)
         parallel["recipe"] = "megatron_sp" if split else "megatron"
         if overlap := known_words().overlap(run.words.get("notes", ""), tensor):
             parallel["overlap"] = {"tensor": overlap}
     if context > 1:
-        entry = None
-        if _context(run) != "ring":
+        entry, algorithm = None, _context(run)
+        if algorithm == "ulysses":
             heads = run.count("heads")
             entry = ulysses_entry({"tensor": tensor, "context": context}, heads, run.count("kv_heads", heads))
             if entry is None:
+                algorithm = "ring"
                 assumed += (
                     "context parallelism runs as a ring: the heads cannot be divided for an all-to-all",
                 )
         if entry is None:
-            parallel["context"] = "ring"
+            parallel["context"] = algorithm
         else:
             strategies.append(entry)
     if experts.axes:
@@ -110,6 +114,12 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
         schedule |= {"p2p": "overlapped", "kept_for_weights": _kept_for_weights(run)}
         named, kind = run.words["schedule"], schedule["kind"]
         assumed += (f"{named} is simulated as {kind}, with the memory limit that the paper gives its search",)
+    offloaded = known_words().offload(run.words["framework"], run.words.get("offload", ""))
+    if offloaded is None:
+        raise PlanError("offload, in a form that is not known")
+    if offloaded.offload:
+        parallel["offload"] = dict(offloaded.offload)
+        assumed += (offloaded.why,) if offloaded.why else ()
     return ParallelPlan(parallel, assumed)
 
 
@@ -148,7 +158,7 @@ def _kept_for_weights(run: MeasuredRun) -> float:
 
 def _context(run: MeasuredRun) -> str:
     """How ranks with parts of sequences work together."""
-    algorithm = known_words().context(run.words["framework"], run.words.get("notes", ""))
+    algorithm = known_words().context(run.words["framework"], run.words["model"], run.words.get("notes", ""))
     if algorithm is None:
         raise PlanError("context parallelism by an algorithm that the row does not state")
     return algorithm

@@ -148,8 +148,6 @@ def _check(run: MeasuredRun) -> None:
     lacking = [name for name in _NEEDED if name not in run.counts]
     if lacking:
         raise PlanError(f"the row does not state {', '.join(lacking)}")
-    if run.words.get("offload", "") not in ("", "none", "no", "false"):
-        raise PlanError("offload, in a form that the row does not state")
 
 
 def _cluster(run: MeasuredRun, entry: HardwareSpec | None) -> dict[str, Any]:
