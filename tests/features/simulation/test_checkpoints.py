@@ -395,5 +395,5 @@ def test_disks_of_every_group_of_hosts_must_hold_what_is_kept():
 
 
 def test_what_servers_hold_is_not_cut_for_other_plans(tmp_path):
-    with pytest.raises(PlanError, match="it is loaded by the servers of the same plan alone"):
+    with pytest.raises(PlanError, match="only the servers of the same plan can load it"):
         save_small_run(served({}), tmp_path / "small")

@@ -185,7 +185,7 @@ def test_what_rows_say_otherwise(tmp_path, change, path, value):
         ({"precision": "int3"}, "the precision 'int3' is unknown"),
         ({"hardware": "abacus"}, "no host of the catalog matches the hardware 'abacus'"),
         ({"recompute": "some"}, "the recomputation 'some'"),
-        ({"offload": "all of it"}, "offload, in a form that the row does not state"),
+        ({"offload": "all of it"}, "offload, in a form that is not known"),
         ({"notes": "cfg=A; method vocab-2; x"}, "the vocabulary split over all pipeline stages"),
         ({"schedule": "sideways"}, "the schedule sideways"),
         (

@@ -53,7 +53,7 @@ def test_three_that_disagree_are_shown_with_their_arithmetic():
 
 
 def test_what_does_not_divide():
-    assert "no integer" in refused({"train_batch_size": 60, "gradient_accumulation_steps": 7})
+    assert "not an integer" in refused({"train_batch_size": 60, "gradient_accumulation_steps": 7})
 
 
 @pytest.mark.parametrize("stage", [0, 1, 2, 3])
