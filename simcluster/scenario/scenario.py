@@ -29,7 +29,7 @@ Located = TypeVar("Located", bound=SimclusterError)
 
 @dataclass(frozen=True, repr=False)
 class Scenario:
-    """What a user wrote, validated; ``document`` is None if it was given as plain data.
+    """A scenario: what a user wrote, validated; ``document`` is None if it was given as plain data.
 
     ``folder`` is where relative paths in the scenario start. A tenant has a ``place``, the hosts it was
     given; one that is written out in the document of another scenario stands there ``under`` a key path.
