@@ -167,22 +167,21 @@ def test_what_rows_say_otherwise(tmp_path, change, path, value):
     [
         ({"layers": ""}, "the row does not state layers"),
         (
-            {**PARTS, "framework": "torchtitan"},
-            "context parallelism in a way that the row does not state",
-        ),
-        (
             {**PARTS, "model": "gpt:cp4_a2a_p2p"},
             "context parallelism in two levels of sizes that are not told",
         ),
         ({"model": "nobody-7b", "heads": ""}, "no model is known as 'nobody-7b', and the row has no heads"),
-        ({"expert": "3"}, "3 expert ranks do not divide 4 data-parallel ones"),
+        (
+            {"expert": "3", "ffn": "64", "notes": "MoE 6 experts top2"},
+            "3 expert ranks do not divide 4 data-parallel ones",
+        ),
         ({"recompute": "selective (mlp, toe)"}, r"the recomputation 'selective \(mlp, toe\)'"),
         ({"precision": "int3"}, "no number formats are known as 'int3'"),
         ({"hardware": "abacus"}, "no host of the catalog is known to be 'abacus'"),
         ({"recompute": "some"}, "the recomputation 'some'"),
-        ({"offload": "all of it"}, "offload"),
+        ({"offload": "all of it"}, "the offload 'all of it'"),
         ({"notes": "cfg=A; method vocab-2; x"}, "the vocabulary over all stages of the pipeline"),
-        ({"schedule": "sideways"}, "the schedule sideways"),
+        ({**HALVES, "schedule": "sideways"}, "the schedule sideways"),
         (
             {**HALVES, "schedule": "gpipe", "virtual_pipeline": "2"},
             "the schedule gpipe with 2 chunks a device",
