@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from simcluster.accuracy.runs.mixture import stated_experts
 from simcluster.accuracy.runs.row import MeasuredRun
-from simcluster.accuracy.runs.stated_experts import stated_experts
 from simcluster.accuracy.runs.uneven_stages import idle_layers
 from simcluster.accuracy.runs.words import known_words
 from simcluster.deferred_dataclass import dataclass

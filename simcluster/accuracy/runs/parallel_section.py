@@ -165,7 +165,7 @@ def _sharding(run: MeasuredRun, profile: str) -> dict[str, Any]:
     stage = 3 if hybrid and hybrid[1] is None else parse_whole((hybrid[1] if hybrid else words) or "0")
     if hybrid:
         ranks = _group_size(run, hybrid[2])
-        kind = {"fsdp": {}} if stage == 3 and profile in _SHARDED else {"zero": stage}
+        kind: dict[str, Any] = {"fsdp": {}} if stage == 3 and profile in _SHARDED else {"zero": stage}
         return {"optimizer_sharding": {**kind, "shard_size": ranks}}
     if stage == 3 and profile in _SHARDED:
         return {"recipe": "fsdp"} if run.count("tensor") == 1 else {"optimizer_sharding": "fsdp"}

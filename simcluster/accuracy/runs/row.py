@@ -47,14 +47,14 @@ COLUMNS = (
     "offload",
     "metric",
     "value",
+    "unit",
     "peak_mem_gib",
     "notes",
 )
 """The columns of the file, in any order; further ones are kept out of it."""
 
-_REQUIRED = tuple(
-    column for column in COLUMNS if column not in ("source", "notes", "peak_mem_gib", "offload", "inter_link")
-)
+_OPTIONAL = ("source", "notes", "unit", "peak_mem_gib", "offload", "inter_link")
+_REQUIRED = tuple(column for column in COLUMNS if column not in _OPTIONAL)
 _GIB = 2**30
 _UNITS = {"GiB": _GIB, "GB": 10**9, "MiB": 2**20, "MB": 10**6}
 _DURATIONS = {"": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0, "day": 86400.0, "d": 86400.0}

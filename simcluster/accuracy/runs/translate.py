@@ -7,11 +7,11 @@ from typing import Any
 
 from simcluster.accuracy.hardware import HardwareSpec
 from simcluster.accuracy.runs.architecture import architecture_of, with_known_sizes
+from simcluster.accuracy.runs.cluster_section import stated_cluster
 from simcluster.accuracy.runs.offloading import offloading_of
 from simcluster.accuracy.runs.parallel_section import parallel_plan
 from simcluster.accuracy.runs.recomputation import recomputation_of
 from simcluster.accuracy.runs.row import MeasuredRun
-from simcluster.accuracy.runs.stated_cluster import stated_cluster
 from simcluster.accuracy.runs.words import FrameworkWords, known_words
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError

@@ -20,7 +20,7 @@ from simcluster.accuracy.runs import (
     runs_text,
     scenario_of,
 )
-from simcluster.accuracy.runs.inter_host_rate import host_rate
+from simcluster.accuracy.runs.cluster_section import host_rate
 from simcluster.accuracy.runs.report import run_errors_by_group
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.scenario import Scenario
