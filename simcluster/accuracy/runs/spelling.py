@@ -107,19 +107,14 @@ _TERAFLOPS = (
 
 _UNUSED = ("virtual_pipeline", "context", "expert", "kv_heads", "ffn", "vocab", "devices_per_host")
 """Counts that some write as 0 where there is none."""
-_SIZES = ("layers", "hidden", "heads", "seq_len", "num_devices", "global_batch", *_UNUSED)
-_THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+")
 _KIBI = re.compile(r"([0-9]+)[kK]")
 
 
 def plain_cells(written: Mapping[str, str]) -> dict[str, str]:
     """The cells of a row with what they say in the words of the tables; what is not known stays as it is."""
     cells = {title: "" if cell.lower() in UNSTATED else cell for title, cell in written.items()}
-    for title in _SIZES:
-        cell = cells.get(title, "")
-        if _THOUSANDS.fullmatch(cell):
-            cells[title] = cell.replace(",", "")
-        elif title in _UNUSED and cell in ("0", "0.0"):
+    for title in _UNUSED:
+        if cells.get(title) in ("0", "0.0"):
             cells[title] = ""
     if length := _KIBI.fullmatch(cells.get("seq_len", "")):
         cells["seq_len"] = str(int(length[1]) * 1024)
