@@ -90,7 +90,7 @@ def read_rows(path: str | Path) -> list[MeasuredRow]:
 
 
 def operation_named(words: str) -> str:
-    """The name in these files of what a publisher calls ``AllReduce`` or ``send-recv``; others as they are."""
+    """The name in these files of what a publisher calls ``AllReduce`` or ``send-recv``; else the words."""
     return _OPERATION_OF.get(re.sub(r"[^a-z0-9]", "", words.lower()), words)
 
 

@@ -72,8 +72,8 @@ def parse_count(cells: Mapping[str, str], title: str) -> int | None:
 def parse_whole(text: str) -> int | None:
     """The whole number that a cell holds; None if it holds none.
 
-    ``64.0`` is 64: programs that keep a column of numbers as floats, for its empty cells, write so; ``4,096`` is
-    4096.
+    ``64.0`` is 64: programs that keep a column of numbers as floats, for its empty cells, write so. And
+    ``4,096`` is 4096.
     """
     digits, _, fraction = (text.replace(",", "") if _THOUSANDS.fullmatch(text) else text).partition(".")
     if not digits.isdecimal() or len(digits) > _DIGITS or fraction.strip("0"):
@@ -82,7 +82,8 @@ def parse_whole(text: str) -> int | None:
 
 
 def parse_size(cells: Mapping[str, str], title: str) -> int | None:
-    """A cell as bytes, also as nccl-tests writes them (``8M``, ``1G``, powers of two), or None if it is empty;
+    """A cell as bytes, also as nccl-tests writes them (``8M``, ``1G``, powers of two); None if it is empty.
+
     ValueError if it is none.
     """
     if short := _SHORT.fullmatch(cells[title]):
