@@ -181,9 +181,10 @@ def _plain_figure(cells: dict[str, str]) -> dict[str, str]:
     if metric == "throughput":
         metric = _throughput(unit)
     cells["metric"] = metric
+    cells["value"] = cells.get("value", "").rstrip("%").strip()
     if cells.get("value", "").lower() in ("oom", "out of memory"):
         return cells | {"metric": "oom", "value": "oom"}
-    factor = _factor(metric, unit)
+    factor = _factor(metric, unit, cells.get("value", ""))
     if factor != 1.0:
         try:
             cells["value"] = repr(float(cells["value"].replace(",", "")) * factor)
@@ -199,12 +200,16 @@ def _throughput(unit: str) -> str:
     return "throughput"
 
 
-def _factor(metric: str, unit: str) -> float:
-    """By what a value is multiplied to be in the unit of its metric."""
+def _factor(metric: str, unit: str, value: str) -> float:
+    """By what a value is multiplied to be in its metric's unit; MFU below one, without a unit, is a fraction."""
     if metric == "step_time":
         return _SECONDS.get(unit.lower(), 1.0)
     if "tflops" in metric:
         return next((factor for expression, factor in _TERAFLOPS if expression.match(unit)), 1.0)
-    if metric in ("mfu", "hfu") and unit.lower() in ("fraction", "ratio", "share", "1"):
-        return 100.0
+    if (
+        metric in ("mfu", "hfu")
+        and "%" not in value
+        and unit.lower() in ("", "fraction", "ratio", "share", "1")
+    ):
+        return 100.0 if value.startswith(("0.", ".")) else 1.0
     return 1.0

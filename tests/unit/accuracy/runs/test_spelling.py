@@ -82,6 +82,9 @@ def test_figures_are_read_in_their_unit(tmp_path, metric, value, unit, seconds):
     ("metric", "value", "unit", "read"),
     [
         ("mfu", "0.5", "fraction", 50.0),
+        ("MFU", "0.5", "", 50.0),
+        ("mfu", "0.5", "%", 0.5),
+        ("mfu", "50%", "", 50.0),
         ("aggregate_tflops", "2.5", "PFLOP/s", 2500.0),
         ("model_tflops_per_gpu", "400", "TFLOP/s/GPU", 400.0),
     ],
