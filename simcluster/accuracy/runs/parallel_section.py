@@ -46,6 +46,10 @@ _GROUP = re.compile(
     r"(?:shard(?:ing)?(?:[_ -]degree|[_ -]group)?|zero1[_ ]size|group)[ =:]+(?:of )?(\d+)", re.IGNORECASE
 )
 
+_INSTANCES = "multi_dist_optimizer_instances"
+"""What tests are called whose states lie split within a part of the data-parallel ranks
+(num_distributed_optimizer_instances of Megatron-Core)."""
+
 _TWO_CHUNKS = ("dualpipe_v", "v_half", "zb_v")
 """Schedules with two chunks of layers on every device."""
 
@@ -104,6 +108,11 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
     if strategies:
         parallel["strategies"] = strategies
     parallel |= _sharding(run, profile)
+    if _INSTANCES in run.words["model"] and run.words["zero_stage"] == "1" and run.count("data") % 2 == 0:
+        parallel["optimizer_sharding"] = {"zero": 1, "shard_size": run.count("data") // 2}
+        assumed += (
+            "two instances of the distributed optimizer, as Megatron's tests of this name (from memory)",
+        )
     schedule, chunks = _schedule(run)
     assumed += chunks
     overlapped = _OVERLAPPED_EXPERTS in run.words.get("notes", "") or "_a2a_ovlp_" in run.words["model"]

@@ -98,6 +98,7 @@ _SECONDS = {
     "minutes": 60.0,
     "h": 3600.0,
 }
+_FRACTIONS = ("", "fraction", "ratio", "share", "1")
 _TERAFLOPS = (
     (re.compile(r"p(?:eta)?flop", re.IGNORECASE), 1e3),
     (re.compile(r"e(?:xa)?flop", re.IGNORECASE), 1e6),
@@ -201,7 +202,7 @@ def _throughput(unit: str) -> str:
 
 
 def _factor(metric: str, unit: str, value: str) -> float:
-    """By what a value is multiplied to be in its metric's unit; MFU below one, without a unit, is a fraction."""
+    """By what a value is multiplied to be in its metric's unit; MFU below one without a unit is a share."""
     if metric == "step_time":
         return _SECONDS.get(unit.lower(), 1.0)
     if "tflops" in metric:

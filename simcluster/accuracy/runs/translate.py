@@ -105,6 +105,9 @@ class _Practices:
             training |= practice.training
             steps |= practice.run
             assumed += [] if practice.stated else [practice.why]
+        if run.count("context") > 1 and FrameworkSpec.entry(profile).get("attention") == "unfused":
+            framework |= {"attention": "flash"}
+            assumed.append("fused attention: only that is simulated where ranks share sequences")
         if framework:
             own = FrameworkSpec.entry(profile)
             framework = {"use": profile, **_merged({key: own.get(key) for key in framework}, framework)}

@@ -145,12 +145,12 @@ PARTS = {"context": "2", "data": "2"}
         (
             {**PARTS, "notes": "CP all-to-all (Ulysses-type)"},
             "parallel.strategies",
-            [{"match": "layers.*.attention.core", "split": {"heads": ["tensor", "context"]}}],
+            [{"match": "layers.*.attention.core{,.*}", "split": {"heads": ["tensor", "context"]}}],
         ),
         (
             {**PARTS, "tensor": "1", "data": "4", "notes": "CP all-to-all (Ulysses-type)"},
             "parallel.strategies",
-            [{"match": "layers.*.attention.core", "split": {"heads": ["context"]}}],
+            [{"match": "layers.*.attention.core{,.*}", "split": {"heads": ["context"]}}],
         ),
     ],
 )
