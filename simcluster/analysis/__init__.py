@@ -24,14 +24,8 @@ from simcluster.analysis.metrics import (
     INFERENCE_METRICS,
     METRICS,
     SHARED_METRICS,
-    BandTable,
-    ErrorBand,
-    RunKind,
     dispatch_counts,
-    error_band_document,
     inference_figures,
-    prefill_flops,
-    step_flops,
     summarise_run,
     summarise_servers,
     time_use_document,
@@ -43,19 +37,14 @@ from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
     from simcluster.analysis.critical_path import (
-        CriticalEntries,
-        EntryGraph,
-        PathParts,
         critical_path_document,
-        entry_slacks,
         may_have_critical_path,
     )
 else:
     __getattr__ = exported_lazily(
         __name__,
         {
-            "critical_path": "CriticalEntries EntryGraph PathParts "
-            "critical_path_document entry_slacks may_have_critical_path",
+            "critical_path": "critical_path_document may_have_critical_path",
         },
     )
 
@@ -66,22 +55,14 @@ __all__ = [
     "RULE",
     "SHARED_METRICS",
     "AllocationAccount",
-    "BandTable",
-    "CriticalEntries",
-    "EntryGraph",
-    "ErrorBand",
     "LazyTrace",
     "MemoryRule",
     "MemoryUse",
     "MemoryVerdict",
-    "PathParts",
     "PlacedProgram",
-    "RunKind",
     "critical_path_document",
     "deciding_verdict",
     "dispatch_counts",
-    "entry_slacks",
-    "error_band_document",
     "find_idle_gaps",
     "headroom",
     "inference_figures",
@@ -89,11 +70,9 @@ __all__ = [
     "may_have_critical_path",
     "memory_maxima",
     "overall_verdict",
-    "prefill_flops",
     "program_of",
     "record_run",
     "report_memory",
-    "step_flops",
     "summarise_host_memory",
     "summarise_run",
     "summarise_servers",

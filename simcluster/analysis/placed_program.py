@@ -30,6 +30,11 @@ class PlacedProgram:
         return [self.program.part_of(rank) for rank in self.classes.representatives]
 
     @cached_property
+    def stages(self) -> list[int]:
+        """The stage of each class."""
+        return [self.program.stage_of(rank) for rank in self.classes.representatives]
+
+    @cached_property
     def devices(self) -> list[Device]:
         """The device of each class."""
         return [self.cluster.device(rank) for rank in self.classes.representatives]

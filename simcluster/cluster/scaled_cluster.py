@@ -107,7 +107,12 @@ class ClusterScale:
             host,
             device=device,
             fabric=replace(host.fabric, link=_link(host.fabric.link, inside, slowness)),
-            network=replace(host.network, link=card, hop=host.network.hop * slowness),
+            network=replace(
+                host.network,
+                link=card,
+                hop=host.network.hop * slowness,
+                added_hop=host.network.added_hop * slowness,
+            ),
             pcie=None if host.pcie is None else _link(host.pcie, copies, slowness),
             protocols=_protocols(host.protocols, slowness),
             island=island,

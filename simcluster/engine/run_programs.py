@@ -6,11 +6,11 @@ compiled loop gives the same times sooner. Handed back is when every entry start
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from simcluster.cluster import DEVICES_OWN, Cluster, DispatchTime
 from simcluster.collectives import AUTOMATIC, Selection
-from simcluster.engine.communication import NO_LINKS, Fabric, Links, coalesce_links
+from simcluster.engine.communication import NO_LINKS, Fabric, coalesce_links
 from simcluster.engine.implementation import Implementation, choose_implementation
 from simcluster.engine.pricing import PricedClasses, Workload
 from simcluster.engine.progress import Progress
@@ -73,20 +73,12 @@ def run_together(
             chosen = implementation or choose_implementation(
                 sum(workload.num_entries for workload in classes)
             )
-            return _timed(chosen)(classes, coalesce_links(links), watched)
+            timed = run_by_processes
+            if chosen is Implementation.COMPILED:
+                from simcluster.engine.compiled import run_compiled as timed
+            return timed(classes, coalesce_links(links), watched)
     except OverflowError:
         raise PlanError(
             "the run takes longer than 292 years, all that 64 bits of nanoseconds hold",
             hint="look at the sizes of the model and the rates of the devices",
         ) from None
-
-
-def _timed(
-    chosen: Implementation,
-) -> Callable[[Sequence[PricedClasses], Links, Progress], list[Timing]]:
-    """What times workloads; the compiler is imported only for the one that needs it."""
-    if chosen is Implementation.COMPILED:
-        from simcluster.engine.compiled import run_compiled
-
-        return run_compiled
-    return run_by_processes

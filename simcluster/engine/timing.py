@@ -133,11 +133,6 @@ class Timing:
     num_solves: int = 0
     num_rates: int = 0
 
-    @property
-    def mean_solve(self) -> float:
-        """How many flows hung together by their links when rates were worked out; 0 if they never were."""
-        return self.num_rates / self.num_solves if self.num_solves else 0.0
-
     @cached_property
     def end(self) -> int:
         """When the last of them ended (ns)."""

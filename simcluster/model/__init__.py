@@ -42,7 +42,9 @@ from simcluster.model.graph import (
 )
 from simcluster.model.layers import ATTENTION_CORES, Generation
 from simcluster.model.model import Model
+from simcluster.model.model_flops import Flops, forward_flops, matrix_flops, prefill_flops
 from simcluster.model.operators import (
+    E2M1,
     E4M3,
     E5M2,
     Accumulate,
@@ -61,6 +63,7 @@ from simcluster.model.operators import (
     LazyAdam,
     Mask,
     Momentum,
+    Nvfp4Cast,
     OptimizerOperator,
     Reshape,
     ScaleGradient,
@@ -87,6 +90,7 @@ from simcluster.model.spec import ModelSpec, entries, numbered
 __all__ = [
     "ANY_TIME",
     "ATTENTION_CORES",
+    "E2M1",
     "E4M3",
     "E5M2",
     "LAYERS",
@@ -104,6 +108,7 @@ __all__ = [
     "Decomposition",
     "Elementwise",
     "Entry",
+    "Flops",
     "Fp8Cast",
     "FrameworkDependent",
     "Ftrl",
@@ -125,6 +130,7 @@ __all__ = [
     "Momentum",
     "Narrow",
     "Node",
+    "Nvfp4Cast",
     "Operator",
     "OptimizerOperator",
     "Phase",
@@ -156,11 +162,14 @@ __all__ = [
     "check_scalar_loss",
     "clip_factor",
     "entries",
+    "forward_flops",
     "generation_refusal",
     "graph_digests",
+    "matrix_flops",
     "numbered",
     "operator_kinds",
     "padded",
+    "prefill_flops",
     "relocations_between",
     "update_kinds",
     "vocabulary_of",

@@ -42,14 +42,20 @@ from simcluster.plan.subgraphs import assign_backward_to_subgraphs, assign_subgr
 from simcluster.plan.switches import WeightCopies
 
 
-def sequence_passes(ways: int, slices: int, axis: str, *, ring: bool) -> Iterator[Pass]:
-    """What samples and tokens see of each other: ``ways`` ranks have the batch, ``slices`` the sequences."""
+def sequence_passes(ways: int, slices: int, axis: str, *, ring: bool, masked: bool = False) -> Iterator[Pass]:
+    """What samples and tokens see of each other: ``ways`` ranks have the batch, ``slices`` the sequences.
+
+    Where turns of a ``ring`` are ``masked``, all are equal as tokens stand.
+    """
     yield Pass("group_batch_statistics", partial(group_batch_statistics, ways=ways))
-    yield Pass(
-        "balance_causal_order", partial(balance_causal_order, slices=slices, path=f"parallel.mesh.{axis}")
-    )
+    if not masked:
+        path = f"parallel.mesh.{axis}"
+        yield Pass("balance_causal_order", partial(balance_causal_order, slices=slices, path=path))
     if ring:
-        yield Pass("ring_attention", partial(to_ring_attention, slices=slices, path="parallel.context"))
+        yield Pass(
+            "ring_attention",
+            partial(to_ring_attention, slices=slices, path="parallel.context", masked=masked),
+        )
 
 
 def place_layers(layers: Sequence[int], chain: VirtualStages) -> Pass:

@@ -235,13 +235,14 @@ class StrategyPlanner(PlanValues):
         counted = self.parallel.tokens_counted(self.task.global_batch * self.task.seq_len, ways)
         forward = model.graph(batch, length, numerics.compute, counted)
         slices = placement.roles.resolve((SEQUENCE,), placement.mesh)
-        ring = self.parallel.context == "ring"
+        masked = self.parallel.context == "ring_masked"
+        ring = masked or self.parallel.context == "ring"
         if ring and not slices:
             hint = f"name an axis {CONTEXT}, or say parallel.roles.{SEQUENCE}"
             raise PlanError("no axis of the mesh splits sequences", path="parallel.context", hint=hint)
         axis = slices[0] if slices else ""
         made = PassList.of(forward).then(
-            *sequence_passes(ways, placement.mesh.product(slices), axis, ring=ring)
+            *sequence_passes(ways, placement.mesh.product(slices), axis, ring=ring, masked=masked)
         )
         check_tensors(made.graph)
         return made

@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from simcluster.simulation.run_scenario import run_built, simulate
     from simcluster.simulation.verification import Verification, verify
     from simcluster.simulation.views import (
+        BandTable,
         Entry,
+        ErrorBand,
         GraphPiece,
         Operand,
+        RunKind,
         ShardedGraph,
         effective_strategies_of,
         layouts_after,
@@ -47,18 +50,21 @@ else:
             "other_hardware": "scaled_step",
             "run_scenario": "run_built simulate",
             "verification": "Verification verify",
-            "views": "Entry GraphPiece Operand ShardedGraph effective_strategies_of "
-            "layouts_after layouts_document planned_documents predict_layouts",
+            "views": "BandTable Entry ErrorBand GraphPiece Operand RunKind ShardedGraph "
+            "effective_strategies_of layouts_after layouts_document planned_documents predict_layouts",
         },
     )
 
 __all__ = [
+    "BandTable",
     "BuiltScenario",
     "CheckpointCosts",
     "Entry",
+    "ErrorBand",
     "GivenScenario",
     "GraphPiece",
     "Operand",
+    "RunKind",
     "ShardedGraph",
     "Verification",
     "build_scenario",

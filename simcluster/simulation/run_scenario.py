@@ -14,12 +14,12 @@ from simcluster.analysis import (
     LazyTrace,
     inference_figures,
     may_have_critical_path,
-    prefill_flops,
     time_use_document,
 )
 from simcluster.engine import Progress, Timing
 from simcluster.errors import SimclusterError
 from simcluster.garbage import no_collection
+from simcluster.model import prefill_flops
 from simcluster.program import pipeline_pairs
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose import (

@@ -16,7 +16,7 @@ WHOLE = {"build_scenario", "compare_values", "simulate", "verify"}
 """What takes a whole scenario through the simulator."""
 BUILT_SCENARIOS = {
     "accuracy/runs/test_runs.py",
-    "analysis/metrics/test_model_flops.py",
+    "model/test_model_flops.py",
     "program/assembly/test_build_program.py",
     "program/lowering/test_formats.py",
     "program/symmetry/test_rank_classes.py",

@@ -18,7 +18,7 @@ def python(*arguments: str) -> None:
 
 
 def test_the_list_as_a_command(benchmark):
-    benchmark(python, "-m", "simcluster.cli", "catalog")
+    benchmark(python, "-m", "simcluster", "catalog")
 
 
 def test_every_entry_in_a_fresh_process(benchmark):

@@ -27,7 +27,7 @@ def files(tmp_path_factory):
     """The folder with the files of this machine's device and host."""
     folder = tmp_path_factory.mktemp("measured")
     asked = ["--device", "cpu", "--out", "device.yaml", "--host", "host.yaml", "--rows", "rows.csv"]
-    command = [sys.executable, "-m", "simcluster.cli", "calibrate", "measure", *asked]
+    command = [sys.executable, "-m", "simcluster", "calibrate", "measure", *asked]
     print(subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout)
     return folder
 

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from simcluster.engine import (
-    Fabric,
-    FlowPhase,
-    Links,
-    Transfer,
-    Vectors,
-)
+from simcluster.engine import Fabric
+from simcluster.engine.communication import FlowPhase, Links, Transfer, Vectors
 from simcluster.program import InstructionKind
 from simcluster.program.isa.instruction import RECV_PREV, SEND_NEXT
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import simpy
 
-from simcluster.engine import Links, Vectors
+from simcluster.engine.communication import Links, Vectors
 from simcluster.engine.reference.flows import Network
 
 

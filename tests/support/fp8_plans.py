@@ -11,8 +11,8 @@ from tests.support.scenarios import scenario
 FP8 = {"compute": "bf16", "matmul": "fp8"}
 
 
-def plan(mesh=None, *, framework=None, precision="fp8", **more):
-    found = scenario(mesh or {"data": 2}, host="dgx-h100", training={"precision": precision}, **more)
+def plan(mesh=None, *, framework=None, precision="fp8", host="dgx-h100", **more):
+    found = scenario(mesh or {"data": 2}, host=host, training={"precision": precision}, **more)
     profile = validate_data({"use": "ideal", **(framework or {})}, FrameworkSpec)
     return make_plan(found.model, found.spec.training, found.spec.parallel, profile, found.cluster)
 

@@ -61,6 +61,8 @@ def optimized(
 @cache
 def in_fp8(recipe: str, mesh: Mesh = MESH) -> Graph:
     """The sharded graph with the products of ``mlp.up`` on fp8 copies, cast behind redistributions."""
-    plan = Fp8Plan(("layers.*.mlp.up",), communicate=False, keep=True, transposed=False)
+    plan = Fp8Plan(
+        DType.FP8, ("layers.*.mlp.up",), gathers=False, exchanges=False, keep=True, transposed=False
+    )
     logical = quantise(differentiated(DType.BF16), plan)
     return shard(logical, recipe_strategies(forward(DType.BF16), recipe, mesh), mesh, router(mesh))

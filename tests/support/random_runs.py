@@ -10,7 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from simcluster.cluster.device.communication_kernels import CommunicationKernels
-from simcluster.engine import Background, CapacityChange, Fabric, FlowPhase, Links, Transfer, Vectors
+from simcluster.engine import Fabric
+from simcluster.engine.communication import Background, CapacityChange, FlowPhase, Links, Transfer, Vectors
 from simcluster.engine.communication.fabric import Late
 from simcluster.plan.spec.parallel_spec import FrameworkSpec
 from simcluster.scenario import Scenario

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 
 from simcluster.accuracy.runs.predict import RunFigure, RunPrediction
-from simcluster.analysis import BandTable, ErrorBand, RunKind
 from simcluster.deferred_dataclass import dataclass
+from simcluster.simulation import BandTable, ErrorBand, RunKind
 
 LEAST_RUNS = 9
 """Of fewer runs nothing can be said that holds for nine of ten further ones."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.words import known_words
+from simcluster.work import DType
 
 _COUNTED = {
     "model_tflops_per_gpu": "mfu",
@@ -27,22 +28,27 @@ def states_flop_rate(run: MeasuredRun) -> bool:
     return run.words["metric"] in _COUNTED
 
 
-def implied_step(run: MeasuredRun, summary: Mapping[str, Any]) -> tuple[float, str]:
+def implied_step(
+    run: MeasuredRun, summary: Mapping[str, Any], peaks: Mapping[DType, float]
+) -> tuple[float, str]:
     """Seconds of a step, and how its FLOPs are taken to be counted.
 
     ``summary`` is that of the run's simulation, whose FLOPs these are. A share is of the peak that the notes
-    state, else of the device file's.
+    state, else of the device file's: of ``peaks`` (FLOP/s) in the format that the framework's publishers
+    take, or in the run's own.
     """
     counted = _COUNTED[run.words["metric"]]
-    attention = known_words().attention_flops(run.words["framework"])
-    full = attention == "full" and counted + _FULL in summary
+    words = known_words().counted_flops(run.words["framework"])
+    full = words.attention == "full" and counted + _FULL in summary
     peak = summary["model_flops_per_s_per_device"] / summary["mfu"]
     flops = summary[counted + _FULL if full else counted] * peak * summary["step_time_s"]
     rate = run.value * 1e12
     if run.words["metric"] == "aggregate_tflops":
         rate /= run.count("num_devices")
+    how = "as the full square" if words.attention == "full" else "as half of it where it is causal"
     if run.words["metric"] in ("mfu", "hfu"):
         stated = _PEAK.search(run.words.get("notes", ""))
+        if not stated and words.peak:
+            peak, how = peaks[DType.of(words.peak)], f"{how}, and a share of the peak in {words.peak}"
         rate = run.value / 100 * (float(stated[1]) * 1e12 if stated else peak)
-    how = "as the full square" if attention == "full" else "as half of it where it is causal"
     return flops / rate, f"FLOPs that count attention {how}"

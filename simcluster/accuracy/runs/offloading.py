@@ -8,6 +8,7 @@ from dataclasses import field
 from typing import Any
 
 from simcluster.accuracy.runs.row import MeasuredRun
+from simcluster.accuracy.runs.words import known_words
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 
@@ -31,8 +32,11 @@ class Offloading:
 def offloading_of(run: MeasuredRun) -> Offloading:
     """What a run offloads; PlanError for what of it no scenario says."""
     words = run.words.get("offload", "")
-    if words in ("", "none"):
-        return Offloading()
+    if known := known_words().offload(run.words["framework"], words):
+        offload = dict(known.offload)
+        return Offloading(
+            {"offload": offload} if offload else {}, (known.why,) if offload and known.why else ()
+        )
     assumed: tuple[str, ...] = ()
     states, weights = _STATES.search(words), _WEIGHTS.search(words)
     if _ACTIVATIONS.search(words):
@@ -42,7 +46,7 @@ def offloading_of(run: MeasuredRun) -> Offloading:
             raise PlanError(f"the offload '{words}'")
         states, assumed = _UNNAMED.fullmatch(words), ("optimizer states are what is offloaded: not stated",)
     place = "disk" if _DRIVES.search(words) else "host"
-    offload: dict[str, Any] = {}
+    offload = {}
     parallel: dict[str, Any] = {}
     if states and _ON_HOSTS in run.words["framework"] and run.words["zero_stage"] in ("2", "3"):
         parallel["host"] = ["*.update"]

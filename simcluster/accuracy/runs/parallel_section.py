@@ -84,20 +84,26 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
     }
     strategies = []
     if tensor > 1:
-        split = run.words["sequence_parallel"] == "true"
+        stated = run.words["sequence_parallel"]
+        split = stated == "true" or (not stated and profile == "nemo")
+        if split and not stated:
+            assumed += ("sequence parallelism with tensor ranks, as NVIDIA's recipes have it (from memory)",)
         parallel["recipe"] = "megatron_sp" if split else "megatron"
         if overlap := known_words().overlap(run.words.get("notes", ""), tensor):
             parallel["overlap"] = {"tensor": overlap}
     if context > 1:
-        entry, chosen = None, known_words().context(run.words["framework"], run.words.get("notes", ""))
-        assumed += (chosen.why,) if chosen.assumed else ()
-        if chosen.algorithm != "ring":
+        entry = None
+        said = known_words().context(run.words["framework"], run.words["model"], run.words.get("notes", ""))
+        algorithm = said.algorithm
+        assumed += (said.why,) if said.assumed else ()
+        if algorithm == "ulysses":
             heads = run.count("heads")
             entry = ulysses_entry({"tensor": tensor, "context": context}, heads, run.count("kv_heads", heads))
             if entry is None:
+                algorithm = "ring"
                 assumed += ("parts of sequences in a ring: heads do not divide for an exchange of them",)
         if entry is None:
-            parallel["context"] = "ring"
+            parallel["context"] = algorithm
         else:
             strategies.append(entry)
     if experts.axes:

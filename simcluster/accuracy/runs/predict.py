@@ -13,11 +13,10 @@ from simcluster.accuracy.runs.first_step import first_step_peaks
 from simcluster.accuracy.runs.flop_rate import implied_step, states_flop_rate
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.translate import framework_of, scenario_of
-from simcluster.analysis import RunKind
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
-from simcluster.simulation import simulate
+from simcluster.simulation import RunKind, simulate
 from simcluster.trace import Run
 from simcluster.workers import parallel_map
 
@@ -104,7 +103,8 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
         return _without(row, f"no step follows from {row.words['metric']}")
     try:
         scenario = scenario_of(row, entry)
-        run = simulate(Scenario.of(scenario.data))
+        simulated = Scenario.of(scenario.data)
+        run = simulate(simulated)
     except SimclusterError as error:
         return _without(row, error.problems[0].message)
     summary = run.documents["summary"]
@@ -123,7 +123,7 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
         done = [replace(one, reason=_DETERMINISTIC) if one.figure is RunFigure.STEP else one for one in done]
     if done[0].measured or done[0].reason:
         return done
-    measured, counted = implied_step(row, summary)
+    measured, counted = implied_step(row, summary, simulated.cluster.host.device.peak)
     return [replace(done[0], measured=measured, assumed=(*scenario.assumed, counted)), *done[1:]]
 
 

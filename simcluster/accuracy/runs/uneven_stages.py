@@ -9,6 +9,8 @@ from simcluster.accuracy.runs.row import MeasuredRun
 
 _IDLE = re.compile(r"noop-layers=([0-9,]+)")
 _BALANCED = "method redis"
+_FOLDED = ("dualpipev",)
+"""Schedules whose second chunks lie on the stages in the order of a V: the last layers on the first stage."""
 
 
 def idle_layers(run: MeasuredRun) -> tuple[int, ...]:
@@ -21,6 +23,9 @@ def stage_layers(run: MeasuredRun) -> list[int] | list[list[int]] | None:
     """Layers of every stage, with several chunks a list for each of these; None: spread as usual."""
     stages, chunks = run.count("pipeline"), run.count("virtual_pipeline")
     idle, layers = idle_layers(run), run.counts["layers"]
+    folded = run.words["schedule"] in _FOLDED
+    if folded:
+        chunks = 2
     if stages == 1:
         return None
     if idle:
@@ -28,6 +33,8 @@ def stage_layers(run: MeasuredRun) -> list[int] | list[list[int]] | None:
         filled = [number // size for number in idle]
         counts = [size - filled.count(place) for place in range(stages * chunks)]
         by_chunk = [counts[first : first + stages] for first in range(0, len(counts), stages)]
+        if folded:
+            by_chunk[1].reverse()
         return by_chunk if chunks > 1 else by_chunk[0]
     if _BALANCED in run.words.get("notes", "") and {"hidden", "vocab"} <= run.counts.keys():
         return balanced_layers(layers, stages, _head_in_layers(run))

@@ -163,8 +163,12 @@ class ContextWords(Section):
     notes: Name = "*"
     """A pattern over their notes."""
 
-    algorithm: Literal["ring", "ulysses"]
-    """Keys and values go around, or parts of sequences are exchanged for heads."""
+    models: Name = "*"
+    """A pattern over their models."""
+
+    algorithm: Literal["ring", "ring_masked", "ulysses"]
+    """Keys and values go around, with or without the scores that a causal mask hides, or parts of sequences
+    are exchanged for heads."""
 
     assumed: bool = False
     """Whether rows leave it open."""
@@ -181,6 +185,9 @@ class FlopWords(Section):
 
     attention: Literal["full", "causal"]
     """All scores of causal attention, or the half of them that are not masked."""
+
+    peak: Literal["fp16", "bf16"] | None = None
+    """Of which format's peak a share (MFU) is; of the run's own if absent."""
 
     why: Name
     """Why it is so."""
@@ -222,6 +229,22 @@ class RecomputedPartWords(Section):
     """Patterns over the names of its operators, as in ``parallel.recompute``."""
 
 
+class OffloadWords(Section):
+    """What some rows say of tensors that hosts keep."""
+
+    words: Name
+    """A pattern over what rows say."""
+
+    frameworks: Name = "*"
+    """A pattern over the frameworks of these rows."""
+
+    offload: Mapping[str, Any]
+    """``parallel.offload``; empty is none."""
+
+    why: Name | None = None
+    """Why these; None: as the words say."""
+
+
 class Words(Section):
     """The table ``words.yaml``: one list of entries for each kind of words."""
 
@@ -254,6 +277,14 @@ class Words(Section):
 
     recomputed_parts: tuple[RecomputedPartWords, ...]
     """Parts of layers that are."""
+
+    offloads: tuple[OffloadWords, ...]
+    """What hosts keep."""
+
+    def offload(self, framework: str, words: str) -> OffloadWords | None:
+        """What hosts keep (``parallel.offload``), or None if it is not known."""
+        entries = (entry for entry in self.offloads if _fits(entry.frameworks, framework))
+        return next((entry for entry in entries if _fits(entry.words, words or "none")), None)
 
     def model(self, words: str, notes: str) -> tuple[dict[str, Any], bool] | None:
         """The ``model:`` section of a model, and whether the row's sizes replace its own; None if unknown."""
@@ -316,17 +347,19 @@ class Words(Section):
         said = next(overlaps, None)
         return None if said is None or ranks == 1 else {"chunks": ranks, **said}
 
-    def context(self, framework: str, notes: str) -> ContextWords:
+    def context(self, framework: str, model: str, notes: str) -> ContextWords:
         """The context-parallel algorithm (``parallel.context``)."""
         return next(
             entry
             for entry in self.contexts
-            if _fits(entry.frameworks, framework or "-") and _fits(entry.notes, notes or "-")
+            if _fits(entry.frameworks, framework or "-")
+            and _fits(entry.models, model or "-")
+            and _fits(entry.notes, notes or "-")
         )
 
-    def attention_flops(self, framework: str) -> str:
-        """How rows of a framework count attention: ``full`` or ``causal``."""
-        return next(entry.attention for entry in self.flops if _fits(entry.frameworks, framework))
+    def counted_flops(self, framework: str) -> FlopWords:
+        """How rows of a framework count FLOPs."""
+        return next(entry for entry in self.flops if _fits(entry.frameworks, framework))
 
     def precision(self, words: str, notes: str) -> PrecisionWords | None:
         """The number formats, or None if they are not known."""

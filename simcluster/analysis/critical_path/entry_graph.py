@@ -53,11 +53,6 @@ class EntryBlock:
         absolute = self.first + of_entry[:, np.newaxis] * self.width + columns
         return np.where(of_entry[:, np.newaxis] == NOTHING, NOTHING, absolute).ravel()
 
-    def local(self, entries: Ints) -> tuple[Ints, Ints]:
-        """Entries of classes, as those of the part and the column of the class."""
-        entry, column = np.divmod(entries - self.first, self.width)
-        return entry, column
-
 
 @dataclass(frozen=True)
 class EntryGraph:
@@ -121,7 +116,7 @@ class EntryGraph:
         which = np.searchsorted(firsts, entries, side="right") - 1
         for number, block in enumerate(self.blocks):
             places = np.flatnonzero(which == number)
-            yield block, places, *block.local(entries[places])
+            yield block, places, *np.divmod(entries[places] - block.first, block.width)
 
     def classes_of(self, entries: Ints) -> Ints:
         """The class of each of some entries."""
@@ -169,14 +164,12 @@ class _Meetings:
         known: dict[Who, int] = {}
         entries, who, ordinal = ([np.zeros(0, dtype=np.int64)] for _ in range(3))
         for block in blocks:
-            part = block.part
-            for number in range(len(part.streams)):
-                kinds = None if number == part.compute else part.kinds(number)
-                if kinds is None or not kinds.places:
+            for _, rows, kinds in block.part.communication():
+                if not kinds.places:
                     continue
                 met = self._met(block, kinds.places, known)[kinds.which]
                 row, column = np.nonzero((kinds.which != NOTHING)[:, np.newaxis] & (met != NOTHING))
-                entries.append(block.first + (part.begins[number] + row) * block.width + column)
+                entries.append(block.first + (rows.start + row) * block.width + column)
                 who.append(met[row, column])
                 ordinal.append(kinds.ordinals[row])
         count = np.concatenate(ordinal)

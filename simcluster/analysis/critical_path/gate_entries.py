@@ -50,14 +50,11 @@ class GateEntries:
 def _gated(program: Program, first: int, timing: GroupTiming) -> Iterator[tuple[Ints, int, tuple[int, int]]]:
     """Entries of one kind that have to do with gates, with their column and their instruction."""
     part, width = timing.group.part, len(timing.group.indices)
-    for number in range(len(part.streams)):
-        if number == part.compute:
-            continue
-        kinds = part.kinds(number)
+    for _, entries, kinds in part.communication():
         for kind, (code, place) in enumerate(kinds.places):
             instruction = program.codes[code].instructions[place]
             if instruction.gate is None and not instruction.opens:
                 continue
-            rows = part.begins[number] + np.flatnonzero(kinds.which == kind)
+            rows = entries.start + np.flatnonzero(kinds.which == kind)
             for column in range(width):
                 yield first + rows * width + column, column, (code, place)

@@ -71,22 +71,19 @@ class _PathDocument:
     def _share(self, seconds: float) -> float:
         return seconds / (self.graph.end * 1e-9 / self.steps) if self.graph.end else 0.0
 
+    def _figures(self, own: NDArray[np.bool_]) -> dict[str, Any]:
+        """What some parts take, and of how many entries they are."""
+        seconds, times = self._seconds(self.parts.spent[own]), len(np.unique(self.parts.position[own]))
+        return {"seconds": seconds, "share": self._share(seconds), "times": times}
+
     def _kinds(self, chosen: NDArray[np.bool_]) -> list[dict[str, Any]]:
         """The kinds of some parts, those that take longest first."""
         entries: list[dict[str, Any]] = []
-        for number in np.unique(self._labelled[chosen]).tolist():
-            kind, axis = self._labels[number]
-            own = chosen & (self._labelled == number)
-            seconds = self._seconds(self.parts.spent[own])
-            entries.append(
-                {
-                    "kind": kind.name.lower(),
-                    "axis": axis,
-                    "seconds": seconds,
-                    "share": self._share(seconds),
-                    "times": len(np.unique(self.parts.position[own])),
-                }
-            )
+        labels, labelled = self._axes
+        for number in np.unique(labelled[chosen]).tolist():
+            kind, axis = labels[number]
+            own = chosen & (labelled == number)
+            entries.append({"kind": kind.name.lower(), "axis": axis} | self._figures(own))
         return sorted(entries, key=lambda entry: (-entry["seconds"], entry["kind"], entry["axis"]))
 
     def _operators(self) -> list[dict[str, Any]]:
@@ -105,19 +102,9 @@ class _PathDocument:
         of_part = number[which.reshape(-1)]
         entries: list[dict[str, Any]] = []
         for (block, name, action, axis), own_number in known.items():
-            own = of_part == own_number
-            seconds = self._seconds(self.parts.spent[own])
-            entries.append(
-                {
-                    "block": block,
-                    "name": name,
-                    "action": action,
-                    "axis": "" if action == "compute" else axis,
-                    "seconds": seconds,
-                    "share": self._share(seconds),
-                    "times": len(np.unique(self.parts.position[own])),
-                }
-            )
+            named = {"block": block, "name": name, "action": action}
+            axis = "" if action == "compute" else axis
+            entries.append(named | {"axis": axis} | self._figures(of_part == own_number))
         entries.sort(key=lambda entry: (-entry["seconds"], entry["block"], entry["name"]))
         return entries[:MOST_OPERATORS]
 
@@ -135,25 +122,11 @@ class _PathDocument:
             number.append(known.setdefault((PartKind(kind), axis), len(known)))
         return list(known), np.array(number, dtype=np.int64)[which.reshape(-1)]
 
-    @property
-    def _labels(self) -> Sequence[tuple[PartKind, str]]:
-        return self._axes[0]
-
-    @property
-    def _labelled(self) -> Ints:
-        return self._axes[1]
-
     @cached_property
     def _stage_of_class(self) -> Ints:
-        return stage_of_classes(self.placed)
+        return np.array(self.placed.stages, dtype=np.int64)
 
     @cached_property
     def _stage(self) -> Ints:
         """By part its stage."""
         return self._stage_of_class[self.graph.classes_of(self.path.entries)][self.parts.position]
-
-
-def stage_of_classes(placed: PlacedProgram) -> Ints:
-    """By class its stage."""
-    stages = [placed.program.stage_of(rank) for rank in placed.classes.representatives]
-    return np.array(stages, dtype=np.int64)

@@ -25,7 +25,7 @@ def stage_slacks(placed: PlacedProgram, graph: EntryGraph, steps: int) -> list[l
         return None
     slack, duration = entry_slacks(graph), graph.ends - graph.starts
     rows: defaultdict[tuple[int, str], list[_Rows]] = defaultdict(list)
-    stages = np.array([placed.program.stage_of(rank) for rank in placed.classes.representatives])
+    stages = np.array(placed.stages)
     sizes = np.array(placed.classes.sizes, dtype=np.int64)
     for block in graph.blocks:
         indices = np.array(block.timing.group.indices)

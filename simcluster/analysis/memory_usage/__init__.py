@@ -2,9 +2,7 @@
 peak, memory of hosts, and whether a plan fits.
 """
 
-from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
 from simcluster.analysis.memory_usage.allocation_table import AllocationAccount
-from simcluster.analysis.memory_usage.allocator_replay import replay_allocator
 from simcluster.analysis.memory_usage.host_memory_report import HostMemory, summarise_host_memory
 from simcluster.analysis.memory_usage.memory_report import memory_maxima, program_of, report_memory
 from simcluster.analysis.memory_usage.memory_verdict import (
@@ -18,7 +16,6 @@ from simcluster.analysis.memory_usage.memory_verdict import (
 )
 
 __all__ = [
-    "CATEGORIES",
     "RULE",
     "AllocationAccount",
     "HostMemory",
@@ -30,7 +27,6 @@ __all__ = [
     "memory_maxima",
     "overall_verdict",
     "program_of",
-    "replay_allocator",
     "report_memory",
     "summarise_host_memory",
 ]

@@ -54,16 +54,8 @@ class AllocationLog:
     def chosen(self, rows: Ints) -> AllocationLog:
         """Only some of the rows."""
         places, first = self._places(rows)
-        return AllocationLog(
-            self.events,
-            self.moments[places],
-            first,
-            self.latest[rows],
-            self.kinds[rows],
-            self.sizes[rows],
-            self.buffers[rows],
-            self.micro_batches[rows],
-        )
+        columns: Any = (self.latest, self.kinds, self.sizes, self.buffers, self.micro_batches)
+        return AllocationLog(self.events, self.moments[places], first, *(column[rows] for column in columns))
 
     def decisive(self, values: Ints) -> Ints:
         """By row the latest or the earliest value of its moments; ``values`` are those of ``moments``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import field
 
 import numpy as np
@@ -52,10 +53,8 @@ def replay_allocator(account: Table, rules: Sequence[PoolRules], steps: int = 1)
     if POOL_CODE.pays(len(account) * ROW):
         from simcluster.analysis.memory_usage.compiled_pool import CompiledPool
 
-        try:
+        with suppress(OverflowError):  # more memory than its addresses reach
             return _Replay.of(account, rules, steps, CompiledPool).run()
-        except OverflowError:  # more memory than its addresses reach
-            return _Replay.of(account, rules, steps, Pool).run()
     return _Replay.of(account, rules, steps, Pool).run()
 
 

@@ -75,7 +75,7 @@ def _class_peaks(
         held = dict(zip(CATEGORIES, peak.by_category.tolist(), strict=True))
         entry: dict[str, Any] = {
             "class": index,
-            "stage": placed.program.stage_of(rank),
+            "stage": placed.stages[index],
             "rank": rank,
             "ranks": placed.classes.sizes[index],
             "device": placed.devices[index].name,
@@ -113,8 +113,7 @@ def _groups(placed: PlacedProgram, timing: Timing) -> list[list[GroupTiming]]:
     groups: dict[tuple[int, str], list[GroupTiming]] = {}
     for group in timing.groups:
         index = group.group.indices[0]
-        stage = placed.program.stage_of(placed.classes.representatives[index])
-        groups.setdefault((stage, placed.devices[index].name), []).append(group)
+        groups.setdefault((placed.stages[index], placed.devices[index].name), []).append(group)
     return [groups[sort] for sort in sorted(groups)]
 
 

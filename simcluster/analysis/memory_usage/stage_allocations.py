@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ class _Groups(NamedTuple):
 
     ``moments`` are those of the first execution of the code. The executions for each instance are so many
     ``lengths`` of those listed for the stage, from ``begins`` on; ``label`` says which of their labels the
-    micro-batch is.
+    micro-batch is. ``shared``: other codes write or drop the same, at moments of their own.
     """
 
     buffers: Ints
@@ -59,21 +59,7 @@ class _Groups(NamedTuple):
     kind: int
     size: int
     label: int
-
-
-class _Sightings(NamedTuple):
-    """Buffers that several codes write or drop: one row for each execution of one of them.
-
-    ``moments`` [executions, moments] are those at which this one does.
-    """
-
-    allocates: bool
-    buffers: Ints
-    labels: Ints
-    steps: Ints
-    moments: Ints
-    kind: int
-    size: int
+    shared: bool = False
 
 
 class _Rows(NamedTuple):
@@ -130,7 +116,6 @@ class _Stage:
     names: NameIndex
     place: MemoryPlace
     groups: list[_Groups] = field(default_factory=list)
-    shared: list[_Sightings] = field(default_factory=list)
     listed: list[Ints] = field(default_factory=lambda: [np.zeros(1, dtype=np.int64)])
     strides: list[Ints] = field(default_factory=lambda: [np.zeros(1, dtype=np.int64)])
     count: int = 1
@@ -157,7 +142,9 @@ class _Stage:
         ]
         for allocates in (False, True):
             self._book([booking for booking in bookings if booking.allocates is allocates])
-        return self._log()
+        rows = self._rows()
+        first = np.cumsum(rows.counts) - rows.counts
+        return AllocationLog(self.moments, rows.moments, first, *rows[3:])
 
     # -- what is held from the start ----------------------------------------------------------------------
 
@@ -254,21 +241,7 @@ class _Stage:
             shared = slot.scope is Scope.KEPT and not allocates
             if slot.scope is Scope.MICRO_BATCH:
                 shared = bool((times[buffers] > 1).any())
-            if not shared:
-                self._group(runs, buffers, booking.size, moments, slot.category, slot.scope)
-                continue
-            inside = np.arange(len(runs.executions)) * len(runs.code.instructions)
-            self.shared.append(
-                _Sightings(
-                    allocates,
-                    buffers[runs.which],
-                    self.labels[slot.scope][runs.executions],
-                    runs.executions // len(self.linked.one_step),
-                    inside[:, None] + np.array(moments, dtype=np.int64),
-                    _KINDS[slot.category],
-                    booking.size,
-                )
-            )
+            self._group(runs, buffers, booking.size, moments, slot.category, slot.scope, shared=shared)
 
     def _group(
         self,
@@ -278,58 +251,39 @@ class _Stage:
         moments: tuple[int, ...],
         category: Category,
         scope: Scope,
+        *,
+        shared: bool = False,
     ) -> None:
-        label = self.scopes[scope]
-        self.groups.append(
-            _Groups(buffers, runs.begins, runs.lengths, moments, size < 0, _KINDS[category], size, label)
-        )
+        executions = buffers, runs.begins, runs.lengths
+        kind, label = _KINDS[category], self.scopes[scope]
+        self.groups.append(_Groups(*executions, moments, size < 0, kind, size, label, shared))
 
     # -- rows ---------------------------------------------------------------------------------------------
 
-    def _log(self) -> AllocationLog:
-        rows, *others = self._grouped(), *self._together()
-        first, moments = np.cumsum(rows.counts) - rows.counts, rows.moments
-        order: Ints | slice = slice(None)
-        if others:
-            rows = _Rows(*map(np.concatenate, zip(rows, *others, strict=True)))
-            first, moments, order = _merged(rows)
-        return AllocationLog(
-            self.moments,
-            moments,
-            first,
-            rows.latest[order],
-            rows.kinds[order],
-            rows.sizes[order],
-            rows.buffers[order],
-            rows.micro_batches[order],
-        )
-
-    def _keys(self, allocates: Ints, buffers: Ints) -> Ints:
-        """Numbers in the order of logs."""
-        return allocates * len(self.names.names) + buffers
-
-    def _grouped(self) -> _Rows:
-        """The rows of all groups, in order."""
+    def _rows(self) -> _Rows:
+        """The rows of all groups, in the order of logs."""
         groups = self.groups
         nothing = np.zeros(0, dtype=np.int64)
         buffers, begins, lengths = (
             np.concatenate([nothing, *(group[column] for group in groups)]) for column in range(3)
         )
-        scalars = np.array([group[4:] for group in groups], dtype=np.int64).reshape(len(groups), 4)
+        scalars = np.array([group[4:] for group in groups], dtype=np.int64).reshape(len(groups), 5)
         of_group = np.repeat(np.arange(len(groups)), [len(group.buffers) for group in groups])
-        keys = self._keys(scalars[of_group, 2] > 0, buffers)
+        keys = (scalars[of_group, 2] > 0) * len(self.names.names) + buffers
         order = np.argsort(keys, kind="stable")
         keys, buffers, begins, lengths, of_group = (
             column[order] for column in (keys, buffers, begins, lengths, of_group)
         )
-        latest, kinds, sizes, labels = scalars[of_group].T
+        latest, kinds, sizes, labels, shared = scalars[of_group].T
         places = np.repeat(begins - np.cumsum(lengths) + lengths, lengths)
         places += np.arange(len(places))
         listed = np.concatenate(self.listed)
         every = np.concatenate([self.labels[scope][listed] for scope in self.scopes]).astype(np.int32)
         moments, counts = self._moments(of_group, np.concatenate(self.strides)[places], lengths)
+        seen = np.flatnonzero(np.repeat(shared, lengths)) if shared.any() else places[:0]
+        steps = listed[places[seen]] // max(1, len(self.linked.one_step))
         places += np.repeat(labels * len(listed), lengths)
-        return _Rows(
+        rows = _Rows(
             np.repeat(keys, lengths),
             moments,
             counts,
@@ -339,6 +293,7 @@ class _Stage:
             np.repeat(buffers.astype(np.int32), lengths),
             every[places],
         )
+        return _together(rows, seen, steps)
 
     def _moments(self, of_group: Ints, inside: Ints, lengths: Ints) -> tuple[Ints, Ints]:
         """The moments of the rows of groups, one after the other, and how many each row has."""
@@ -354,52 +309,30 @@ class _Stage:
         nth = np.repeat(since, counts) + np.arange(int(counts.sum()))
         return np.repeat(inside, counts) + first[nth], counts
 
-    def _together(self) -> Iterator[_Rows]:
-        """What several codes write or drop: from the first to begin to the last to end."""
-        for allocates in (False, True):
-            seen = [sighting for sighting in self.shared if sighting.allocates is allocates]
-            if seen:
-                yield self._settled(seen, allocates)
 
-    def _settled(self, seen: Sequence[_Sightings], allocates: bool) -> _Rows:
-        """A row for each of the buffers that were seen, with all moments of all codes."""
-        runs = [len(sighting.buffers) for sighting in seen]
-        buffers, labels, steps = (
-            np.concatenate([sighting[column] for sighting in seen]) for column in (1, 2, 3)
-        )
-        kinds, sizes = (np.repeat([sighting[column] for sighting in seen], runs) for column in (5, 6))
-        keys = (buffers * self.linked.steps + steps) * (int(labels.max()) + 2) + labels + 1
-        _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-        # One buffer, however many codes see it: the account would not come out even otherwise.
-        which = which.reshape(-1)
-        assert (kinds == kinds[first][which]).all() and (sizes == sizes[first][which]).all()
-        order = np.lexsort((first, buffers[first]))
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        first = first[order]
-        # Moments of a row in the order in which it was seen.
-        widths = np.repeat([sighting.moments.shape[1] for sighting in seen], runs)
-        every = np.concatenate([sighting.moments.ravel() for sighting in seen])
-        rows = np.repeat(rank[which], widths)
-        return _Rows(
-            self._keys(np.full(len(first), allocates, dtype=np.int64), buffers[first]),
-            every[np.argsort(rows, kind="stable")],
-            np.bincount(rows, minlength=len(first)),
-            np.full(len(first), not allocates),
-            kinds[first].astype(np.int8),
-            sizes[first].astype(np.int64),
-            buffers[first].astype(np.int32),
-            labels[first].astype(np.int32),
-        )
-
-
-def _merged(rows: _Rows) -> tuple[Ints, Ints, Ints]:
-    """Where the moments of each row begin, these, and the places of the rows, in the order of logs."""
-    order = np.argsort(rows.keys, kind="stable")
-    earlier, counts = (np.cumsum(rows.counts) - rows.counts)[order], rows.counts[order]
-    first = np.cumsum(counts) - counts
-    places = np.repeat(earlier - first, counts) + np.arange(len(rows.moments))
-    return first, rows.moments[places], order
+def _together(rows: _Rows, shared: Ints, steps: Ints) -> _Rows:
+    """Rows of which the ``shared`` ones, of these ``steps``, are one for each buffer, with all moments of all
+    codes: from the first to begin to the last to end.
+    """
+    if not len(shared):
+        return rows
+    labels = rows.micro_batches[shared] + 1
+    same = (rows.keys[shared] * (int(steps.max()) + 1) + steps) * (int(labels.max()) + 1) + labels
+    _, first, which = np.unique(same, return_index=True, return_inverse=True)
+    every = np.arange(len(rows.keys))
+    owner = every.copy()
+    owner[shared] = shared[first[which]]
+    # One buffer, however many codes see it: the account would not come out even otherwise.
+    assert (rows.kinds == rows.kinds[owner]).all() and (rows.sizes == rows.sizes[owner]).all()
+    owners = np.flatnonzero(owner == every)
+    of_moments = np.repeat(owner, rows.counts)
+    others: Any = (column[owners] for column in rows[3:])
+    return _Rows(
+        rows.keys[owners],
+        rows.moments[np.argsort(of_moments, kind="stable")],
+        np.bincount(of_moments, minlength=len(owner))[owners],
+        *others,
+    )
 
 
 def _booked(code: InstructionBlock, slot: int) -> int:

@@ -1,17 +1,7 @@
-"""The figures of a run: step time, throughput, MFU, FLOPs, traffic, host dispatch, and those of inference."""
+"""The figures of a run: step time, throughput, MFU, traffic, host dispatch, and those of inference."""
 
-from simcluster.analysis.metrics.error_band import (
-    BandTable,
-    ErrorBand,
-    RunKind,
-    error_band_document,
-)
 from simcluster.analysis.metrics.host_dispatch import dispatch_counts
 from simcluster.analysis.metrics.inference_metrics import INFERENCE_METRICS, inference_figures
-from simcluster.analysis.metrics.model_flops import (
-    prefill_flops,
-    step_flops,
-)
 from simcluster.analysis.metrics.server_metrics import summarise_servers
 from simcluster.analysis.metrics.summary import (
     ATTENTION_METRICS,
@@ -27,14 +17,8 @@ __all__ = [
     "INFERENCE_METRICS",
     "METRICS",
     "SHARED_METRICS",
-    "BandTable",
-    "ErrorBand",
-    "RunKind",
     "dispatch_counts",
-    "error_band_document",
     "inference_figures",
-    "prefill_flops",
-    "step_flops",
     "summarise_run",
     "summarise_servers",
     "time_use_document",

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.lazy_trace import LazyTrace
-from simcluster.analysis.metrics.model_flops import Flops
 from simcluster.analysis.placed_program import PlacedProgram
-from simcluster.model import Generation
+from simcluster.model import Flops, Generation
 from simcluster.program import COMPUTE, Category
 from simcluster.trace import LazyRecording, Recording, Table
 from simcluster.work import DType
@@ -99,8 +98,8 @@ def _ends(
 ) -> Floats:
     """When every simulated pass of every micro-batch has made its tokens, in seconds [pass, micro-batch]."""
     program, ends = placed.program, np.zeros(shape)
-    for index, rank in enumerate(placed.classes.representatives):
-        if program.stage_of(rank) != program.num_stages - 1:
+    for index, stage in enumerate(placed.stages):
+        if stage != program.num_stages - 1:
             continue
         spans = recording.spans(index)
         kernels = spans["stream"] == spans.index("stream", COMPUTE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ from simcluster.analysis.timeline import InstructionTimes, instruction_times
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import ClassTiming, Timing
 from simcluster.plan import ServerPlan
-from simcluster.program import WITH_SERVER, InstructionKind, ServerCall
+from simcluster.program import WITH_SERVER, Instruction, InstructionKind, ServerCall
 
 Ints = NDArray[np.int64]
 
@@ -83,35 +83,35 @@ class _Servers:
         timing: ClassTiming = self.timing.classes[index]
         return max(int(ends[-1]) for ends in timing.ends if len(ends))
 
-    def gate_wait(self, index: int) -> int:
-        """Nanoseconds in which a worker stands at some gate; several at once count once."""
-        spans = [
-            np.stack([times.starts[:, place], times.ends[:, place]], axis=1)
-            for code, times in self._times[index].items()
-            for place, instruction in enumerate(self.placed.program.codes[code].instructions)
-            if instruction.action is InstructionKind.GATE
-        ]
-        return _covered(np.concatenate(spans)) if spans else 0
-
-    def _moved(self, index: int, action: InstructionKind, server: int) -> Iterator[tuple[Ints, int]]:
-        """Starts of what a worker pushes to a server or pulls from it, and bytes."""
+    def _executed(self, index: int) -> Iterator[tuple[Instruction, Ints, Ints]]:
+        """What a class does: every instruction, and the starts and ends of its executions."""
         for code, times in self._times[index].items():
             for place, instruction in enumerate(self.placed.program.codes[code].instructions):
-                if instruction.action is action and instruction.server == server:
-                    yield times.starts[:, place], instruction.num_bytes
+                yield instruction, times.starts[:, place], times.ends[:, place]
+
+    def gate_wait(self, index: int) -> int:
+        """Nanoseconds in which a worker stands at some gate; several at once count once."""
+        return _covered(
+            (starts, ends)
+            for instruction, starts, ends in self._executed(index)
+            if instruction.action is InstructionKind.GATE
+        )
+
+    def _moved(self, index: int, action: InstructionKind, server: int) -> Iterator[tuple[Instruction, Ints]]:
+        """What a worker pushes to a server or pulls from it, and when these begin."""
+        for instruction, starts, _ in self._executed(index):
+            if instruction.action is action and instruction.server == server:
+                yield instruction, starts
 
     def _weights_from(self, index: int, server: int) -> Iterator[Ints]:
         """When a worker has asked a server for the weights of every step, key by key.
 
         Whole keys are pulled at the end of the step before; the first step has the weights at the begin.
         """
-        for code, times in self._times[index].items():
-            for place, instruction in enumerate(self.placed.program.codes[code].instructions):
-                if instruction.action is InstructionKind.PULL and instruction.server == server:
-                    begun = times.starts[:, place]
-                    operator = instruction.calls[0].operator
-                    by_rows = isinstance(operator, ServerCall) and operator.ids
-                    yield begun if by_rows else np.concatenate([[-1], begun[:-1]])
+        for instruction, begun in self._moved(index, InstructionKind.PULL, server):
+            operator = instruction.calls[0].operator
+            by_rows = isinstance(operator, ServerCall) and operator.ids
+            yield begun if by_rows else np.concatenate([[-1], begun[:-1]])
 
     def staleness(self) -> Iterator[Ints]:
         """Of every worker and server: the staleness of every update with its gradients."""
@@ -147,21 +147,19 @@ class _Servers:
         program, classes = self.placed.program, self.placed.classes
         for server in range(self.servers.num_servers):
             rank = self.servers.rank_of(server)
-            spans = [
-                np.stack([times.starts[:, place], times.ends[:, place]], axis=1)
-                for code, times in self._times[self._class_of_rank[rank]].items()
-                for place, instruction in enumerate(program.codes[code].instructions)
+            worked = _covered(
+                (starts, ends)
+                for instruction, starts, ends in self._executed(self._class_of_rank[rank])
                 if instruction.works
-            ]
+            )
             moved = {
                 action: sum(
-                    size * classes.sizes[index]
+                    instruction.num_bytes * classes.sizes[index]
                     for index in self.workers
-                    for _, size in self._moved(index, action, rank)
+                    for instruction, _ in self._moved(index, action, rank)
                 )
                 for action in WITH_SERVER
             }
-            worked = _covered(np.concatenate(spans)) if spans else 0
             yield {
                 "rank": rank,
                 "host": self.placed.cluster.groups[
@@ -178,8 +176,10 @@ class _Servers:
             }
 
 
-def _covered(spans: Ints) -> int:
-    """The length of the union of spans [spans, 2]."""
-    spans = spans[np.argsort(spans[:, 0], kind="stable")]
-    reached = np.maximum.accumulate(np.concatenate([[0], spans[:-1, 1]]))
-    return int(np.maximum(spans[:, 1] - np.maximum(spans[:, 0], reached), 0).sum())
+def _covered(spans: Iterable[tuple[Ints, Ints]]) -> int:
+    """The length of the union of spans, of which these are starts and ends."""
+    nothing = np.zeros((2, 0), dtype=np.int64)
+    starts, ends = np.concatenate([nothing, *map(np.stack, spans)], axis=1)
+    order = np.argsort(starts, kind="stable")
+    reached = np.maximum.accumulate(np.concatenate([[0], ends[order][:-1]]))[: len(order)]
+    return int(np.maximum(ends[order] - np.maximum(starts[order], reached), 0).sum())

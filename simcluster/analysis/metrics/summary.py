@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage import RULE, HostMemory, overall_verdict
-from simcluster.analysis.metrics.model_flops import Flops, executed_flops
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import IDLE, PIPELINE_WAIT, break_down
 from simcluster.collectives import Operation
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import Timing
 from simcluster.layout import Mesh
+from simcluster.model import Flops, matrix_flops
 from simcluster.plan import Task
 from simcluster.program import (
     HOST,
@@ -75,7 +75,7 @@ def summarise_run(
     )
     cut = _Cut.of(placed, timing, steps)
     beside = [host.peak() for host in hosts]
-    done = executed_flops(placed, steps) * (1 / steps)
+    done = _executed_flops(placed, steps) * (1 / steps)
     wait, compute = cut.mean(cut.parts["pipeline_wait_s"]), cut.mean(cut.parts["compute_s"])
     return {
         "step_time_s": step,
@@ -108,6 +108,14 @@ def summarise_run(
         **({"dispatch": dispatch} if dispatch else {}),
         "assumptions": assumed,
     }
+
+
+def _executed_flops(placed: PlacedProgram, steps: int) -> Flops:
+    """The matrix FLOPs that all ranks execute in so many steps, recomputation included."""
+    total = Flops()
+    for code, runs in placed.executions(steps):
+        total += matrix_flops(work for instruction in code.instructions for work in instruction.works) * runs
+    return total
 
 
 ATTENTION_METRICS = ("mfu_full_attention", "hfu_full_attention")

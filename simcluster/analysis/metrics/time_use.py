@@ -13,7 +13,7 @@ from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import exposed_times
 from simcluster.cluster import Device
 from simcluster.deferred_dataclass import dataclass
-from simcluster.engine import NOTHING, GroupTiming, Timing
+from simcluster.engine import GroupTiming, Timing
 from simcluster.program import InstructionKind, charged_to, runs_kernels
 from simcluster.work import Kernel, Work
 
@@ -130,19 +130,10 @@ class _TimeUse:
                     known += np.append(spent[place], count)
 
     def _add_communication(self, group: GroupTiming, sizes: Ints) -> None:
-        part = group.group.part
-        for number in range(len(part.streams)):
-            if number == part.compute:
-                continue
-            rows = slice(*part.begins[number : number + 2].tolist())
-            kinds = part.kinds(number)
-            doing = kinds.which != NOTHING
-            under_way = ((group.ends[rows] - group.starts[rows]) * sizes).sum(axis=1)
-            sums = np.zeros((len(kinds.places), 2), dtype=np.int64)
-            np.add.at(sums[:, 0], kinds.which[doing], under_way[doing])
-            np.add.at(sums[:, 1], kinds.which[doing], int(sizes.sum()))
-            for place, own in zip(kinds.places, sums, strict=True):
-                self.moved[place] = self.moved.get(place, 0) + own
+        under_way = ((group.ends - group.starts) * sizes).sum(axis=1)
+        for place, spent, count in group.group.part.sums_by_place(under_way):
+            known = self.moved.setdefault(place, np.zeros(2, dtype=np.int64))
+            known += spent, count * int(sizes.sum())
 
     def kernels(self) -> tuple[dict[tuple[str, str, str], KernelTime], dict[str, KernelTime]]:
         """What operators take, by block, name and the kernel that they spend most in; and kernels."""

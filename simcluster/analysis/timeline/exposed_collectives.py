@@ -35,7 +35,7 @@ def exposed_times(
         for piece in gaps.pieces(timing.end, num_stages):
             if piece.cause != causes.number(PIPELINE_WAIT):
                 _charge(by_entry, piece, own, group)
-        for place, exposed in _by_place(group, by_entry):
+        for place, exposed, _ in group.group.part.sums_by_place(by_entry):
             spent[place] += exposed
     return spent
 
@@ -60,19 +60,3 @@ def _charge(by_entry: Ints, piece: GapPieces, sizes: Ints, group: GroupTiming) -
         under_way = np.maximum(under_way, 0)
         under_way[-1] += until - since - under_way.sum()
         by_entry[rows] += under_way * sizes[of_column]
-
-
-def _by_place(group: GroupTiming, by_entry: Ints) -> list[tuple[Place, int]]:
-    """What entries of communication streams were charged, by instruction."""
-    part = group.group.part
-    charged: list[tuple[Place, int]] = []
-    for number in range(len(part.streams)):
-        if number == part.compute:
-            continue
-        kinds = part.kinds(number)
-        own = by_entry[part.begins[number] : part.begins[number + 1]]
-        doing = kinds.which != NOTHING
-        sums = np.zeros(len(kinds.places), dtype=np.int64)
-        np.add.at(sums, kinds.which[doing], own[doing])
-        charged += zip(kinds.places, sums.tolist(), strict=True)
-    return charged

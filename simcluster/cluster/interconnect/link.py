@@ -117,7 +117,8 @@ class HostNetwork:
     """The network as a host sees it: ``nics`` network cards, each one ``link``.
 
     ``on_device``: the cards are part of the devices, which reach them without PCIe. ``hop``: seconds
-    that each switch behind the first adds. ``by_hosts``: what collectives reach of the rate, by the hosts (or
+    that each switch behind the first adds, ``added_hop`` what of it steps of collectives do not contain yet.
+    ``by_hosts``: what collectives reach of the rate, by the hosts (or
     pods) that they lie on.
     """
 
@@ -126,6 +127,7 @@ class HostNetwork:
     on_device: bool = False
     hop: float = 0.0
     by_hosts: ShareByCount = ALL
+    added_hop: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

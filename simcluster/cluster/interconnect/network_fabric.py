@@ -38,6 +38,8 @@ class FabricCards:
     """A factor on the rates of cables that the fabric's own document has."""
     cable_latency: float = 1.0
     """The same for their latencies."""
+    added_hop: float = 0.0
+    """What of ``hop`` the library's figure of a step between hosts does not contain."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,6 +131,16 @@ class NetworkFabric(ABC):
     @abstractmethod
     def cross(self, src: Numbers, dst: Numbers) -> CardRoutes:
         """The route from each of the cards ``src`` to the card of ``dst`` at the same index."""
+
+    @property
+    def adds_latency(self) -> bool:
+        """Whether any two cards are further apart than the library's figure of a step between hosts says."""
+        return bool(self.site.added_hop)
+
+    def added_latency(self, src: Numbers, dst: Numbers) -> NDArray[np.float64]:
+        """Seconds [pairs] that a step between two cards takes beyond that figure."""
+        switches = (self.cross(src, dst).links >= 0).sum(axis=1, dtype=np.float64)
+        return np.asarray(switches * self.site.added_hop)
 
     @property
     def root(self) -> int:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from simcluster.cluster.interconnect import (
@@ -210,6 +211,15 @@ class Custom(NetworkFabric):
             links[rows] = table[(turn[rows] % np.uint64(len(choices))).astype(np.int64)]
         latency = np.where(links < 0, 0.0, self._latency[links - self.site.first_link]).sum(axis=1)
         return CardRoutes(links, latency)
+
+    @property
+    def adds_latency(self) -> bool:
+        """Whether a cable has a latency: the library was measured on none of them."""
+        return bool(self._latency.any())
+
+    def added_latency(self, src: Numbers, dst: Numbers) -> NDArray[np.float64]:
+        """Those of the cables between the cards."""
+        return self.cross(src, dst).latency
 
     @property
     def switches_differ(self) -> bool:

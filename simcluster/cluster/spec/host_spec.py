@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from importlib.resources.abc import Traversable
 from typing import Any, ClassVar, Literal, Self
 
@@ -13,6 +14,7 @@ from simcluster.cluster.host import Host, HostKernels, KernelOnCores, Protocol
 from simcluster.cluster.interconnect import HostNetwork, Island, Link, ShareByCount, Wiring
 from simcluster.cluster.spec.device_spec import DeviceSpec
 from simcluster.cluster.spec.link_spec import FabricSpec, IslandSpec, NetworkSpec, PcieSpec, PodSpec
+from simcluster.deferred_dataclass import dataclass
 from simcluster.document import (
     Bandwidth,
     Bytes,
@@ -38,10 +40,13 @@ class ProtocolSpec(Section):
     """Once per collective."""
 
     host_hop: Duration
-    """Per step inside a host, over its closest links; a link of longer latency adds the difference."""
+    """Per step inside a host, over its closest links; a link of longer latency adds the difference. Where a
+    scenario changes the latency of a host of the catalog, and not this, it moves as much."""
 
     network_hop: Duration
-    """Per step between hosts."""
+    """Per step between hosts, switches on the way included; cables of a custom network add their latencies.
+    Where a scenario changes latencies of the network of a host of the catalog, and not this, it moves as
+    much."""
 
     host_share: Fraction
     """Part of the fabric's usable rate that it reaches."""
@@ -218,6 +223,18 @@ class HostSpec(CatalogSection):
             raise Refused("give at least one protocol", path=f"collectives.{empty[0]}")
         return self
 
+    def _changed_latencies(self) -> _ChangedLatencies:
+        if self.use is None or self.use not in HostSpec.entries():
+            return _ChangedLatencies()
+        entry = HostSpec.load(self.use)
+        closest, usual = self.island or self.fabric, entry.island or entry.fabric
+        return _ChangedLatencies(
+            closest.latency.value - usual.latency.value,
+            self.network.latency.value - entry.network.latency.value,
+            _switch_latency(self.network) - _switch_latency(entry.network),
+            entry.collectives,
+        )
+
     def _fits_together(self) -> None:
         """Refused if the wiring speaks of parts that the host does not have."""
         devices = self.devices.value
@@ -283,6 +300,7 @@ class HostSpec(CatalogSection):
         near = self.processors.numa_of_device if self.processors else None
         shared = self.pcie.devices_per_switch if self.pcie else None
         device = self.device.build()
+        changed = self._changed_latencies()
         return Host(
             name=self.use or self.title,
             device=device,
@@ -292,15 +310,18 @@ class HostSpec(CatalogSection):
                 self.network.nics.value // bundle,
                 port,
                 bool(self.network.on_device and self.network.on_device.value),
-                self.network.switch_latency.value if self.network.switch_latency else 0.0,
+                _switch_latency(self.network),
                 ShareByCount(self.network.by_hosts.value if self.network.by_hosts else ()),
+                changed.switch,
             ),
             pcie=self.pcie.build() if self.pcie else None,
             memory=round(self.memory.value),
             library=self.library,
             channels=self.channels.value if self.channels else None,
             protocols={
-                algorithm: tuple(_protocol(name, figure.value) for name, figure in protocols.items())
+                algorithm: tuple(
+                    changed.protocol(algorithm, name, figure.value) for name, figure in protocols.items()
+                )
                 for algorithm, protocols in self.collectives.items()
             },
             island=Island(self.island.devices.value, self.island.build(own)) if self.island else None,
@@ -319,6 +340,10 @@ class HostSpec(CatalogSection):
         )
 
 
+def _switch_latency(network: NetworkSpec) -> float:
+    return network.switch_latency.value if network.switch_latency else 0.0
+
+
 def _processing(processors: ProcessorSpec | None, device: Device) -> HostKernels:
     """What kernels take of the cores of a host; where its sockets are the devices, those of these."""
     if processors is None:
@@ -332,9 +357,29 @@ def _rate(figure: Figure[Bandwidth] | None) -> float:
     return figure.value if figure else 0.0
 
 
-def _protocol(name: str, spec: ProtocolSpec) -> Protocol:
-    hops, shares = (spec.host_hop, spec.network_hop), (spec.host_share, spec.network_share)
-    return Protocol(name, spec.base, hops, shares, spec.own)
+@dataclass(frozen=True)
+class _ChangedLatencies:
+    """What a scenario adds to latencies [s] of a host of the catalog, and that host's protocols.
+
+    These were measured with its latencies, and so grow with them, where the scenario has not their steps
+    changed as well: ``inside`` the host, over its ``network``, and for every further ``switch``.
+    """
+
+    inside: float = 0.0
+    network: float = 0.0
+    switch: float = 0.0
+    known: Mapping[str, Mapping[str, Figure[ProtocolSpec]]] = field(default_factory=dict)
+
+    def protocol(self, algorithm: str, name: str, spec: ProtocolSpec) -> Protocol:
+        """The protocol of an algorithm as this host has it."""
+        measured = self.known.get(algorithm, {}).get(name)
+        hops = []
+        for key, added in (("host_hop", self.inside), ("network_hop", self.network)):
+            hop: float = getattr(spec, key)
+            moves = measured is not None and getattr(measured.value, key) == hop
+            hops.append(max(0.0, hop + added) if moves else hop)
+        shares = spec.host_share, spec.network_share
+        return Protocol(name, spec.base, (hops[0], hops[1]), shares, spec.own)
 
 
 def _names(device: Any) -> tuple[Any, ...]:

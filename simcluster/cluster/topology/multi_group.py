@@ -113,6 +113,15 @@ class JoinedTopology(Topology):
             group, lambda at, members: self._global(at, self.parts[at].nearest(own[members], what))
         )
 
+    def added_latency(self, ranks: Numbers) -> float:
+        """See ``Topology.added_latency``: the most that any group adds; the way between groups adds none."""
+        group, own = self._split(np.asarray(ranks, dtype=np.int64))
+        return max(
+            part.added_latency(own[group == number])
+            for number, part in enumerate(self.parts)
+            if (group == number).any()
+        )
+
     def card_of(self, places: Numbers) -> Numbers:
         """Refused: groups have different cards; ask the group's own topology in ``parts``."""
         raise ValueError("hosts of several kinds have different cards")

@@ -79,7 +79,14 @@ class Topology:
         last = families[-1] if families else None
         nics, card, hop = host.network.nics, host.network.link, host.network.hop
         site = FabricCards(
-            num_hosts, nics, card, hop, first, last.first + last.size if last else 0, frozenset(dead)
+            num_hosts,
+            nics,
+            card,
+            hop,
+            first,
+            last.first + last.size if last else 0,
+            frozenset(dead),
+            added_hop=host.network.added_hop,
         )
         self.network: NetworkFabric = network(site)
         self._nodes = NameTable.of([*inner, *self.network.nodes()])
@@ -295,6 +302,21 @@ class Topology:
                 own_sides = src_host[chosen], src_place[chosen], over[chosen]
                 composed.add(chosen, self._by_switch(*own_sides, own, downward))
         return Routes(composed.links, composed.reach, composed.latency)
+
+    def added_latency(self, ranks: Numbers) -> float:
+        """Seconds that a step between the hosts of ``ranks``, each to the next, takes at most beyond the
+        library's figure of one: cables of a custom network, and switches slower than its own.
+        """
+        if not self.network.adds_latency:
+            return 0.0
+        hosts = self.host_of(ranks)
+        ends = ranks[np.sort(np.unique(hosts, return_index=True)[1])]
+        host, card = self.host_of(ends), self.card_of(self.place_of(ends))
+        arrives, nics = np.roll(card, -1), self.host.network.nics
+        leaves = arrives if self.network.moves_inside else card
+        return float(
+            self.network.added_latency(host * nics + leaves, np.roll(host, -1) * nics + arrives).max()
+        )
 
     def card_of(self, places: Numbers) -> Numbers:
         """The index on its host of each device's network card, by the device's index there."""

@@ -122,13 +122,14 @@ def collective_time(
         raise ScenarioError(f"unknown algorithm '{algorithm}'", path="collectives.algorithm", hint=hint)
     where, host = group_site_of(placement, cluster), cluster.host_of(placement.kinds)
     carried = 0.0 if operation is Operation.BARRIER else num_bytes
+    added = cluster.topology.added_latency(placement.ranks) if where.between is Reach.NETWORK else 0.0
     choices = [
         _choice(
             kind,
             protocol,
             _price(kind, operation, placement, cluster, parts),
             carried,
-            _hops(where, cluster, placement.kinds, protocol),
+            _hops(where, cluster, placement.kinds, protocol, added),
             _channels(host, wanted),
             _reached(host, placement, where),
             _own(operation, placement, carried, cluster, protocol, parts),
@@ -356,14 +357,14 @@ def _reached(host: Host, placement: GroupPlacement, where: GroupSite) -> tuple[f
 
 
 def _hops(
-    where: GroupSite, cluster: Cluster, kinds: tuple[int, ...], protocol: Protocol
+    where: GroupSite, cluster: Cluster, kinds: tuple[int, ...], protocol: Protocol, added: float
 ) -> tuple[float, float]:
-    """Seconds of one wait inside a unit and of one between units.
+    """Seconds of one wait inside a unit and of one between units, with what the way between them adds.
 
     In a unit of several hosts, the mean over a ring through its ranks, which goes from one host to the next
     only as often as there are hosts.
     """
-    between = cluster.hop_over(where.between, protocol, kinds)
+    between = max(0.0, cluster.hop_over(where.between, protocol, kinds) + added)
     if where.inside is not Reach.POD:
         return cluster.hop_over(where.inside, protocol, kinds), between
     closer = cluster.hop_over(Reach.HOST, protocol, kinds)

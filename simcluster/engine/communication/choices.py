@@ -72,7 +72,8 @@ class Choices:
         """Where those are who meet in it."""
         if instruction.action in WITH_SERVER:
             rank = self.classes.representatives[index]
-            pair = (rank, instruction.server) if pushes(instruction) else (instruction.server, rank)
+            pushes = instruction.action is InstructionKind.PUSH
+            pair = (rank, instruction.server) if pushes else (instruction.server, rank)
             return self.cluster.placement(pair)
         return (
             self.classes.groups[index, instruction.group].placement
@@ -84,8 +85,3 @@ class Choices:
         """The class at the other end of a transfer, and where the pair lies."""
         classes = self.classes
         return (classes.next_stage if peer_is_next_stage(instruction.stream) else classes.prev_stage)[index]
-
-
-def pushes(instruction: Instruction) -> bool:
-    """Whether what a rank does with a server goes to it."""
-    return instruction.action is InstructionKind.PUSH

@@ -38,15 +38,14 @@ def record(ints: str, floats: str = "") -> np.dtype[Any]:
 
 
 TOTALS = record(
-    "now order heap stack touched pending ends armed begun num_flows num_solves num_rates "
-    "done waiting stretched kernels most_kernels stream value stamp cost over failed"
+    "now order heap stack touched pending num_flows num_solves num_rates "
+    "done waiting stretched kernels most_kernels stream value stamp cost failed"
 )
 """One record: the time; how many events were made, are in the heap; streams on the stack; touched links;
-whether rates are to be found at the end of this instant; ends in their heap, and for when the timer of ends
-is set; flows begun, flows of transfers, re-solves, rates
-found in them; entries that ended; workloads in their first round; slowed
-segments, their kernels, the most kernels of one; the stream that asks for a latency, and the answer; how
-often flows were searched for; work done in this slice; when the last entry ended; why the run has failed.
+whether rates are to be found at the end of this instant; flows of transfers, re-solves, rates found in them;
+entries that ended; workloads in their first round; slowed segments, their kernels, the most kernels of one;
+the stream that asks for a latency, and the answer; how often flows were searched for; work done in this
+slice; why the run has failed.
 """
 
 STREAM = record(
@@ -97,21 +96,20 @@ LOAD = record("link", "load")
 """What one byte of a vector puts on a link."""
 
 SLOT = record(
-    "first_node arrived first_member last_member met_at vector since end own over number stream stamp",
+    "first_node arrived first_member last_member met_at vector since ends stream stamp",
     "cap left rate",
 )
 """A slot: its nodes, one for every link that its flow may load. Who meets: how many have arrived, the first
-and the last of those who wait, when the last one came. Its flow: the vector; since when the rate holds; when
-it ends; the event that ends it while it meets no other; 1 if it has ended or never began; in which order
-flows began; the stream that carries it; which search has found it; bytes/s at most, bytes that were left at
-``since``, bytes/s. One more at the end; background traffic has the last ones.
+and the last of those who wait, when the last one came. Its flow: the vector; since when the rate holds; the
+event that ends it; the stream that carries it; which search has found it; bytes/s at most, bytes that were
+left at ``since``, bytes/s. One more at the end; background traffic has the last ones.
 """
 
-LINK = record("first_node touched stamp full", "capacity load used share gone spent")
-"""A link: the first node of the flows on it; 1 if something changed on it at this instant; which search has
-found it. While rates are found: 1 if none of its flows can rise to less elsewhere, 2 if some of this round
-are on it; bytes/s; loads of flows that still rise; bytes/s of the others; bytes/s left per load; loads of
-flows with one rate; bytes/s of the flows of this round.
+LINK = record("first_node last_node touched stamp full", "capacity load used share gone spent")
+"""A link: the first and the last node of the flows on it; 1 if something changed on it at this instant; which
+search has found it. While rates are found: 1 if none of its flows can rise to less elsewhere, 2 if some of
+this round are on it; bytes/s; loads of flows that still rise; bytes/s of the others; bytes/s left per load;
+loads of flows with one rate; bytes/s of the flows of this round.
 """
 
 NODE = record("slot next previous")
@@ -148,8 +146,8 @@ CHANGE = record("time link", "capacity")
 TRAFFIC = record("vector begin end", "rate")
 """Traffic of others: bytes/s at most, from when to when."""
 
-ROW = record("time order item")
-"""A row of a heap."""
+EVENT = record("time order event")
+"""An event: when, in which order it was made, 8 x whom it concerns + its kind."""
 
 STRETCHED = record("pace entry first_kernel")
 """A segment that was slowed, in the order of their ends: its pace, its entry, its first kernel in
@@ -197,9 +195,7 @@ class Arrays(NamedTuple):
     traffic: Records
     """Traffic of others."""
     heap: Records
-    """Events by time and the order in which they were made: 8 x whom they concern + their kind."""
-    ends_heap: Records
-    """Ends of flows that have met others, by time and number: their slots."""
+    """A binary heap of events: the earliest first, of one time by their order."""
     stack: Ints
     """Streams that go on at this instant, the next one last."""
     touched: Ints
@@ -232,7 +228,7 @@ class Arrays(NamedTuple):
 
 RECORDS = (
     *(TOTALS, STREAM, ENTRY, KIND, TRANSFER, PHASE, VECTOR, LOAD, SLOT, LINK, NODE, SEGMENT, np.int64, PACE),
-    *(np.int64, WORKLOAD, CHANGE, TRAFFIC, ROW, ROW, np.int64, np.int64, np.int64, np.int64, np.int64, FOUND),
+    *(np.int64, WORKLOAD, CHANGE, TRAFFIC, EVENT, np.int64, np.int64, np.int64, np.int64, np.int64, FOUND),
     *(np.int64, np.int64, np.int64, STRETCHED, np.int64, GATED, OPEN, GATE),
 )
 """What the arrays of a run hold, in their order."""

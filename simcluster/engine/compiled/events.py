@@ -1,4 +1,4 @@
-"""The events of a run: what is to happen when, in the order in which it was asked for."""
+"""The events of a run: what is to happen when, in the order in which it was asked for; a binary heap."""
 
 from __future__ import annotations
 
@@ -8,12 +8,51 @@ import numpy as np
 
 from simcluster.engine.compiled.arrays import FIRST, NEVER, TOO_LATE, Arrays
 from simcluster.engine.compiled.compiling import compiled
-from simcluster.engine.compiled.event_heap import push_row
 
-_KINDS: Any = np.arange(8)  # plain integers would be types of their own
-GO_ON, FLOW_ENDS, TIMER, SEGMENT_ENDS, CHANGE, TRAFFIC_BEGINS, TRAFFIC_ENDS, ROUND_ENDS = _KINDS
-"""Kinds of events: of a stream, a flow that is alone on its links, the next end of flows that are not, a
-pace, a change of capacity, background traffic, a workload."""
+_KINDS: Any = np.arange(7)  # plain integers would be types of their own
+GO_ON, FLOW_ENDS, SEGMENT_ENDS, CHANGE, TRAFFIC_BEGINS, TRAFFIC_ENDS, ROUND_ENDS = _KINDS
+"""Kinds of events: of a stream, a flow, a pace, a change of capacity, background traffic, a workload."""
+
+
+@compiled
+def _push(r: Arrays, count: int, time: int, order: int, event: int) -> None:
+    """Adds an event to a heap of ``count``."""
+    heap, place = r.heap, count
+    while place:
+        above = (place - 1) >> 1
+        row = heap[above]
+        if row.time < time or (row.time == time and row.order < order):
+            break
+        heap[place] = row
+        place = above
+    heap[place].time, heap[place].order, heap[place].event = time, order, event
+
+
+@compiled
+def _before(r: Arrays, place: int, other: int) -> bool:
+    """Whether one event comes before another."""
+    one, two = r.heap[place], r.heap[other]
+    return one.time < two.time or (one.time == two.time and one.order < two.order)
+
+
+@compiled
+def drop_first(r: Arrays) -> None:
+    """Takes the earliest event out; read it before."""
+    heap, count = r.heap, r.totals[0].heap
+    last = heap[count - 1]
+    place = 0
+    while True:
+        below = 2 * place + 1
+        if below >= count - 1:
+            break
+        if below + 1 < count - 1 and _before(r, below + 1, below):
+            below += 1
+        if _before(r, count - 1, below):
+            break
+        heap[place] = heap[below]
+        place = below
+    heap[place] = last
+    r.totals[0].heap = count - 1
 
 
 @compiled
@@ -21,7 +60,7 @@ def is_stale(r: Arrays, order: int, event: int) -> bool:
     """Whether an event was replaced by another."""
     kind, whom = event & 7, event >> 3
     if kind == FLOW_ENDS:
-        return r.slots[whom].own != order
+        return r.slots[whom].ends != order
     if kind == SEGMENT_ENDS:
         return r.paces[whom].order != order
     return False
@@ -29,17 +68,15 @@ def is_stale(r: Arrays, order: int, event: int) -> bool:
 
 @compiled
 def drop_stale(r: Arrays) -> int:
-    """Makes room in the heap; says how many events are left. Timers that were set for later than now are
-    asked for again.
-    """
+    """Makes room in the heap; says how many events are left."""
     count = FIRST
     kept = r.totals[0].heap
     for place in range(kept):
-        time, order, event = r.heap[place].time, r.heap[place].order, r.heap[place].item
+        time, order, event = r.heap[place].time, r.heap[place].order, r.heap[place].event
         if is_stale(r, order, event):
             continue
         # Rows move up to or before their place: nothing unread is overwritten.
-        push_row(r.heap, count, time, order, event)
+        _push(r, count, time, order, event)
         count += 1
     r.totals[0].heap = count
     return count
@@ -62,7 +99,7 @@ def add_event(r: Arrays, time: int, kind: int, whom: int) -> int:
     count = r.totals[0].heap
     if count == len(r.heap):
         count = drop_stale(r)
-    push_row(r.heap, count, time, order, whom * 8 + kind)
+    _push(r, count, time, order, whom * 8 + kind)
     r.totals[0].heap = count + 1
     r.totals[0].order = order + 1
     return order

@@ -22,14 +22,12 @@ BEGINS, ENDS = _SIGNS
 
 
 @compiled
-def _rate(r: Arrays, pace: int, part: int) -> int:
-    """Millionths at which a part goes on."""
+def _rate(part: int, units: int, memory: int) -> int:
+    """Millionths at which a part goes on where those bound by units and by memory do at these."""
     which = part % PARTS
     if which == 0:
-        return r.paces[pace].rate_units
-    if which == 1:
-        return r.paces[pace].rate_memory
-    return SCALE
+        return units
+    return memory if which == 1 else SCALE
 
 
 @compiled
@@ -45,38 +43,27 @@ def _span(r: Arrays, work: int, millionths: int, rate: int) -> int:
 
 
 @compiled
-def _end_parts(r: Arrays, pace: int, part: int, time: int) -> int:
-    """Finds the ends of all parts from one on, which begins at ``time``; the end of the last."""
+def _end_parts(r: Arrays, pace: int, part: int, time: int, units: int, memory: int) -> int:
+    """Finds the ends of all parts from one on, which begins at ``time``, at these rates; that of the last."""
     segment = r.paces[pace].segment
     base, first = r.segments[segment].first_part, r.paces[pace].first_part
     count = r.segments[segment + 1].first_part - base
     r.totals[0].cost += count - part
     for number in range(part, count):
-        time = time_behind(r, time, _span(r, r.work[base + number], 0, _rate(r, pace, number)))
+        time = time_behind(r, time, _span(r, r.work[base + number], 0, _rate(number, units, memory)))
         r.part_end[first + number] = time
     return time
 
 
 @compiled
-def _end_parts_alone(r: Arrays, pace: int) -> None:
-    """Finds the ends of all parts at full rates."""
-    segment = r.paces[pace].segment
-    base, first = r.segments[segment].first_part, r.paces[pace].first_part
-    time = r.paces[pace].start
-    for number in range(r.segments[segment + 1].first_part - base):
-        time = time_behind(r, time, r.work[base + number])
-        r.part_end[first + number] = time
-
-
-@compiled
 def _turn(r: Arrays, pace: int, before_units: int, before_memory: int) -> None:
     """Goes on at the new rates from now."""
-    now = r.totals[0].now
+    now, units, memory = r.totals[0].now, r.paces[pace].rate_units, r.paces[pace].rate_memory
     segment = r.paces[pace].segment
     base, first = r.segments[segment].first_part, r.paces[pace].first_part
     count = r.segments[segment + 1].first_part - base
     if not r.paces[pace].known:
-        _end_parts_alone(r, pace)
+        _end_parts(r, pace, FIRST, r.paces[pace].start, before_units, before_memory)
     earlier = r.paces[pace].part
     part = earlier
     while part < count and r.part_end[first + part] <= now:
@@ -87,26 +74,18 @@ def _turn(r: Arrays, pace: int, before_units: int, before_memory: int) -> None:
     if part > earlier or not r.paces[pace].turned:
         r.paces[pace].part_since = r.part_end[first + part - 1] if part else r.paces[pace].start
         r.paces[pace].part_left, r.paces[pace].part_left_millionths = r.work[base + part], 0
-    before = SCALE
-    if part % PARTS == 0:
-        before = before_units
-    elif part % PARTS == 1:
-        before = before_memory
+    before = _rate(part, before_units, before_memory)
     spent = now - r.paces[pace].part_since
     whole, rest = spent // SCALE, before * (spent % SCALE)
     left = r.paces[pace].part_left - before * whole - rest // SCALE
     millionths = r.paces[pace].part_left_millionths - rest % SCALE
     if millionths < 0:
         left, millionths = left - 1, millionths + SCALE
-    r.paces[pace].part_left, r.paces[pace].part_left_millionths, r.paces[pace].part_since = (
-        left,
-        millionths,
-        now,
-    )
-    r.paces[pace].part, r.paces[pace].turned = part, 1
+    r.paces[pace].part_left, r.paces[pace].part_left_millionths = left, millionths
+    r.paces[pace].part, r.paces[pace].part_since, r.paces[pace].turned = part, now, 1
     over = r.part_end[first + count - 1]
-    r.part_end[first + part] = time_behind(r, now, _span(r, left, millionths, _rate(r, pace, part)))
-    end = _end_parts(r, pace, part + 1, r.part_end[first + part])
+    r.part_end[first + part] = time_behind(r, now, _span(r, left, millionths, _rate(part, units, memory)))
+    end = _end_parts(r, pace, part + 1, r.part_end[first + part], units, memory)
     if end != over:
         r.paces[pace].order = add_event(r, end, SEGMENT_ENDS, pace)
 
@@ -134,10 +113,11 @@ def start_segment(r: Arrays, pace: int, entry: int, segment: int) -> None:
     now = r.totals[0].now
     r.paces[pace].segment, r.paces[pace].start, r.paces[pace].entry = segment, now, entry
     r.paces[pace].part, r.paces[pace].turned = 0, 0
+    units, memory = r.paces[pace].rate_units, r.paces[pace].rate_memory
     end = time_behind(r, now, r.segments[segment].time)
-    r.paces[pace].known = r.paces[pace].rate_units != SCALE or r.paces[pace].rate_memory != SCALE
+    r.paces[pace].known = units != SCALE or memory != SCALE
     if r.paces[pace].known:
-        end = _end_parts(r, pace, FIRST, now)
+        end = _end_parts(r, pace, FIRST, now, units, memory)
     r.paces[pace].order = add_event(r, end, SEGMENT_ENDS, pace)
 
 
@@ -148,11 +128,9 @@ def stop_segment(r: Arrays, pace: int, recorded: bool) -> None:
         row, kernel = r.totals[0].stretched, r.totals[0].kernels
         r.stretched[row].pace, r.stretched[row].entry = pace, r.paces[pace].entry
         r.stretched[row].first_kernel = kernel
-        segment = r.paces[pace].segment
-        first = r.paces[pace].first_part
-        for part in range(
-            PARTS - 1, r.segments[segment + 1].first_part - r.segments[segment].first_part, PARTS
-        ):
+        segment, first = r.paces[pace].segment, r.paces[pace].first_part
+        count = r.segments[segment + 1].first_part - r.segments[segment].first_part
+        for part in range(PARTS - 1, count, PARTS):
             r.kernel_end[kernel] = r.part_end[first + part]
             kernel += 1
         r.totals[0].stretched, r.totals[0].kernels = row + 1, kernel

@@ -21,16 +21,6 @@ SLICE = 10_000_000
 """Entries of classes that one slice times: a tenth of a second or so."""
 
 
-@dataclass(frozen=True)
-class Sure:
-    """What is known of a run once it was timed in program order: all times up to ``until`` (ns), and how many
-    flows there are.
-    """
-
-    until: int
-    num_flows: int
-
-
 def time_in_program_order(
     classes: PricedClasses,
     rows: Sequence[GroupRows],
@@ -38,9 +28,9 @@ def time_in_program_order(
     transfers: Sequence[Transfer],
     links: Links,
     progress: Progress,
-) -> Sure | None:
+) -> tuple[int, int] | None:
     """Records the times of all entries as if every flow had its links to itself; None if even so only events
-    can say what happens.
+    can say what happens. Says up to which time (ns) they are right, and how many flows there are.
     """
     alone = np.array([*(links.alone(transfer) for transfer in transfers), 0], dtype=np.int64)
     lanes = _LaneTables(classes, rows, alone).run(arrays)
@@ -53,7 +43,7 @@ def time_in_program_order(
     if lanes.totals[2] or (lanes.lanes["done"] < lanes.lanes["length"]).any():
         return None
     num_flows, overload = flows_alone(classes.groups, rows, arrays.starts, transfers, links)
-    return Sure(overload - 1, num_flows)
+    return overload - 1, num_flows
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,8 +59,7 @@ class _Phases:
         return np.repeat(place, sizes), which, rows.links, self.rate[which] * rows.loads
 
 
-@dataclass(frozen=True)
-class Demand:
+class Demand(NamedTuple):
     """From ``begin`` to before ``end`` (ns) something takes a ``rate`` (bytes/s) of a ``link``."""
 
     link: Ints
@@ -127,12 +127,8 @@ def _first_overload(flows: Sequence[_Flows], phases: _Phases, links: Links) -> i
         end = np.maximum(kind.starts[:, place] + phases.end[phase], begin + 1)
         entry, row = np.nonzero(end > crowded[link])
         demands.append(Demand(link[row], begin[entry, row], end[entry, row], rate[row]))
-    return int(first_overloads(_together(demands), links.capacity).min(initial=NEVER))
-
-
-def _together(demands: Sequence[Demand]) -> Demand:
-    columns = ("link", "begin", "end", "rate")
-    return Demand(*(np.concatenate([getattr(demand, name) for demand in demands]) for name in columns))
+    together = Demand(*map(np.concatenate, zip(*demands, strict=True)))
+    return int(first_overloads(together, links.capacity).min(initial=NEVER))
 
 
 def _windows(flows: Sequence[_Flows], phases: _Phases, links: Links) -> Demand:

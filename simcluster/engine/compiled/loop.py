@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from simcluster.engine.compiled.arrays import FIRST, NEVER, NONE, Arrays
 from simcluster.engine.compiled.compiling import compiled, compiled_for_python
-from simcluster.engine.compiled.event_heap import drop_first
 from simcluster.engine.compiled.events import (
     CHANGE,
     FLOW_ENDS,
     GO_ON,
     SEGMENT_ENDS,
-    TIMER,
     TRAFFIC_BEGINS,
     TRAFFIC_ENDS,
     add_event,
+    drop_first,
     is_stale,
     let_go,
 )
-from simcluster.engine.compiled.flows import begin_flow, change_capacity, end_flows, finish_flow, settle_rates
+from simcluster.engine.compiled.flows import begin_flow, change_capacity, finish_flow, settle_rates
 from simcluster.engine.compiled.kernel_rates import stop_segment
 from simcluster.engine.compiled.stream_steps import BEGIN, LATENCY_KNOWN, READY, go_on, row_of
 
@@ -118,8 +117,6 @@ def _happen(r: Arrays, kind: int, whom: int) -> bool:
         let_go(r, stream)
     elif kind == FLOW_ENDS:
         let_go(r, r.slots[whom].stream)
-    elif kind == TIMER:
-        end_flows(r)
     elif kind == CHANGE:
         _change_links(r, whom)
     elif kind == TRAFFIC_BEGINS:
@@ -161,9 +158,8 @@ def run_slice(r: Arrays, most: int, answered: bool) -> int:
             continue
         if not count:
             return ENDED
-        time, order, event = r.heap[0].time, r.heap[0].order, r.heap[0].item
-        drop_first(r.heap, count)
-        r.totals[0].heap = count - 1
+        time, order, event = r.heap[0].time, r.heap[0].order, r.heap[0].event
+        drop_first(r)
         r.totals[0].cost += 1
         stale = is_stale(r, order, event)
         r.totals[0].now = time

@@ -42,15 +42,17 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
     rows = [builder.add_workload(classes) for classes in workloads]
     arrays, transfers = builder.arrays(), list(builder.transfers)
     progress.total = sum(classes.num_entries for classes in workloads)
-    sure = None
+    sure, num_flows = None, None
     if workloads[0].many and workloads[0].num_entries >= LONG and _goes_in_program_order(builder):
         sure = time_in_program_order(workloads[0], rows[0], arrays, transfers, links, progress)
     if sure is None:
         begin_run(arrays)
     else:
-        resume_run(arrays, sure.until)
+        until, num_flows = sure
+        resume_run(arrays, until)
     arrays = _run(arrays, transfers, progress)
-    num_flows = int(arrays.totals["num_flows"][0]) if sure is None else sure.num_flows
+    if num_flows is None:
+        num_flows = int(arrays.totals["num_flows"][0])
     timings = []
     for number, (classes, own) in enumerate(zip(workloads, rows, strict=True)):
         if not arrays.workloads[number]["round"]:
@@ -157,7 +159,7 @@ def _slowed_segments(arrays: Arrays) -> dict[int, SlowedSegments]:
 def _bytes_flow(arrays: Arrays) -> bool:
     """Whether bytes still flow when nothing happens any more: they arrive beyond 64 bits of nanoseconds."""
     slots = arrays.slots
-    return bool(((slots["over"] == 0) & (slots["rate"] > 0) & np.isfinite(slots["left"])).any())
+    return bool(((slots["rate"] > 0) & np.isfinite(slots["left"])).any())
 
 
 def _stuck(

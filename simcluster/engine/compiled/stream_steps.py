@@ -61,6 +61,19 @@ def row_of(r: Arrays, stream: int, entry: int) -> int:
 
 
 @compiled
+def _behind(r: Arrays, first: int, stream: int) -> int:
+    """Puts a stream behind those that wait from ``first`` on; the first of them all."""
+    r.streams[stream].next_waiter = NONE
+    if first == NONE:
+        return stream
+    last = first
+    while r.streams[last].next_waiter != NONE:
+        last = r.streams[last].next_waiter
+    r.streams[last].next_waiter = stream
+    return first
+
+
+@compiled
 def _waits(r: Arrays, stream: int) -> bool:
     """Whether a stream has to wait for another, which then knows it."""
     row = r.streams[stream].first_entry + r.streams[stream].done
@@ -71,15 +84,38 @@ def _waits(r: Arrays, stream: int) -> bool:
     if r.streams[other].done >= position:
         return False
     r.streams[stream].wait_until = position
-    r.streams[stream].next_waiter = NONE
-    last = r.streams[other].first_waiter
-    if last == NONE:
-        r.streams[other].first_waiter = stream
-        return True
-    while r.streams[last].next_waiter != NONE:
-        last = r.streams[last].next_waiter
-    r.streams[last].next_waiter = stream
+    r.streams[other].first_waiter = _behind(r, r.streams[other].first_waiter, stream)
     return True
+
+
+@compiled
+def _reverse(r: Arrays, first: int) -> None:
+    """Turns the streams on the stack from ``first`` on around: the first to be let go goes on first."""
+    last = r.totals[0].stack - 1
+    while first < last:
+        r.stack[first], r.stack[last] = r.stack[last], r.stack[first]
+        first, last = first + 1, last - 1
+
+
+@compiled
+def _let_go_all(r: Arrays, waiter: int, reached: int) -> int:
+    """Lets those go on who wait for no more than has been ``reached``; the first of the others."""
+    first = r.totals[0].stack
+    kept = last = NONE
+    while waiter != NONE:
+        following = r.streams[waiter].next_waiter
+        if r.streams[waiter].wait_until <= reached:
+            let_go(r, waiter)
+        else:
+            r.streams[waiter].next_waiter = NONE
+            if last == NONE:
+                kept = waiter
+            else:
+                r.streams[last].next_waiter = waiter
+            last = waiter
+        waiter = following
+    _reverse(r, first)
+    return kept
 
 
 @compiled
@@ -137,8 +173,7 @@ def _waits_at_gate(r: Arrays, stream: int, gated: int) -> bool:
     if r.gates[row].counted >= r.gated[gated].count:
         return False
     r.streams[stream].wait_until = r.gated[gated].count
-    r.streams[stream].next_waiter = r.gates[row].first_waiter
-    r.gates[row].first_waiter = stream
+    r.gates[row].first_waiter = _behind(r, r.gates[row].first_waiter, stream)
     return True
 
 
@@ -155,16 +190,7 @@ def _open_gates(r: Arrays, stream: int) -> None:
     for number in range(r.gated[gated].first_open, r.gated[gated + 1].first_open):
         row = r.opens[number].gate + step
         r.gates[row].counted += r.opens[number].amount
-        waiter = r.gates[row].first_waiter
-        r.gates[row].first_waiter = NONE
-        while waiter != NONE:
-            following = r.streams[waiter].next_waiter
-            if r.streams[waiter].wait_until <= r.gates[row].counted:
-                let_go(r, waiter)
-            else:
-                r.streams[waiter].next_waiter = r.gates[row].first_waiter
-                r.gates[row].first_waiter = waiter
-            waiter = following
+        r.gates[row].first_waiter = _let_go_all(r, r.gates[row].first_waiter, r.gates[row].counted)
 
 
 @compiled
@@ -225,15 +251,6 @@ def _flow(r: Arrays, stream: int) -> int:
 
 
 @compiled
-def _reverse(r: Arrays, first: int) -> None:
-    """Turns the streams on the stack from ``first`` on around: the first to be let go goes on first."""
-    last = r.totals[0].stack - 1
-    while first < last:
-        r.stack[first], r.stack[last] = r.stack[last], r.stack[first]
-        first, last = first + 1, last - 1
-
-
-@compiled
 def _part(r: Arrays, stream: int) -> int:
     """The bytes have arrived: all who have met go on, in the order in which they came."""
     slot = r.kinds[_kind(r, stream)].slot
@@ -267,31 +284,16 @@ def _end_entry(r: Arrays, stream: int) -> int:
     r.streams[stream].done = entry + 1
     r.totals[0].done += 1
     r.totals[0].cost += 1
-    r.totals[0].over = r.totals[0].now
     waiter = r.streams[stream].first_waiter
     if waiter == NONE:
         return READY
-    r.streams[stream].first_waiter = NONE
     r.streams[stream].mode = READY
     let_go(r, stream)
     first = r.totals[0].stack
-    last = NONE
-    while waiter != NONE:
-        following = r.streams[waiter].next_waiter
-        if r.streams[waiter].wait_until <= entry + 1:
-            let_go(r, waiter)
-        else:
-            r.streams[waiter].next_waiter = NONE
-            if last == NONE:
-                r.streams[stream].first_waiter = waiter
-            else:
-                r.streams[last].next_waiter = waiter
-            last = waiter
-        waiter = following
+    r.streams[stream].first_waiter = _let_go_all(r, waiter, entry + 1)
     if r.totals[0].stack == first:
         r.totals[0].stack -= 1
         return READY
-    _reverse(r, first)
     return STOPS
 
 
@@ -326,9 +328,7 @@ def go_on(r: Arrays, stream: int) -> bool:
         elif mode == PHASE:
             mode = _flow(r, stream)
         elif mode == FLOWING:
-            slot = r.kinds[_kind(r, stream)].slot
-            if not r.slots[slot].over:
-                finish_flow(r, slot)
+            finish_flow(r, r.kinds[_kind(r, stream)].slot)
             r.streams[stream].phase += 1
             mode = PHASE
         elif mode == CARRIED:

@@ -14,6 +14,7 @@ from simcluster.engine.communication import ClassGates, Links, Transfer, Who
 from simcluster.engine.compiled.arrays import (
     CHANGE,
     ENTRY,
+    EVENT,
     FOUND,
     GATE,
     GATED,
@@ -26,7 +27,6 @@ from simcluster.engine.compiled.arrays import (
     OPEN,
     PACE,
     PHASE,
-    ROW,
     SEGMENT,
     SLOT,
     STREAM,
@@ -265,9 +265,7 @@ class TableBuilder:
         traffic = [self._row_size(flow.vector) for flow in background]
         durations = joined([segments.durations(kernels) for segments, kernels in self.segments])
         counts = joined([np.diff(segments.first) for segments, _ in self.segments])
-        totals = records(
-            TOTALS, 1, armed=NEVER, most_kernels=max((most for _, most in self.paces), default=0)
-        )
+        totals = records(TOTALS, 1, most_kernels=max((most for _, most in self.paces), default=0))
         slots = self._slot_records(np.append(self._slot_nodes(), traffic).astype(np.int64))
         nodes = records(NODE, int(slots["first_node"][-1]), next=NONE, previous=NONE)
         nodes["slot"] = np.repeat(np.arange(len(slots) - 1), np.diff(slots["first_node"]))
@@ -292,7 +290,9 @@ class TableBuilder:
             vectors=records(VECTOR, len(vectors) + 1, first_load=vectors.offsets),
             loads=records(LOAD, len(vectors.links), link=vectors.links, load=vectors.loads),
             slots=slots,
-            links=records(LINK, len(links.capacity), first_node=NONE, capacity=links.capacity),
+            links=records(
+                LINK, len(links.capacity), first_node=NONE, last_node=NONE, capacity=links.capacity
+            ),
             nodes=nodes,
             segments=records(
                 SEGMENT,
@@ -312,8 +312,7 @@ class TableBuilder:
                     for flow in background
                 ],
             ),
-            heap=records(ROW, 2 * events + 1024),
-            ends_heap=records(ROW, 2 * len(slots) + 64),
+            heap=records(EVENT, 2 * events + 1024),
             stack=zeros(self.num_streams + 1),
             touched=zeros(len(links.capacity)),
             marked=zeros(len(links.capacity)),
@@ -341,8 +340,8 @@ class TableBuilder:
 
     @staticmethod
     def _slot_records(nodes: Ints) -> Records:
-        none = dict.fromkeys(("first_member", "last_member", "own", "stream"), NONE)
-        return records(SLOT, len(nodes) + 1, first_node=offsets(nodes), end=NEVER, over=1, **none)
+        none = dict.fromkeys(("first_member", "last_member", "ends", "stream"), NONE)
+        return records(SLOT, len(nodes) + 1, first_node=offsets(nodes), **none)
 
     def _paces(self) -> Records:
         first = offsets([most for _, most in self.paces])[:-1] * PARTS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 
@@ -128,6 +128,21 @@ class LinkedPart:
             stream = self.streams[number]
             self._kinds[number] = EntryTypes.of(self.program, self.code_of, stream.execution, stream.meeting)
         return self._kinds[number]
+
+    def communication(self) -> Iterator[tuple[int, slice, EntryTypes]]:
+        """The streams of communication: the number of each, its entries among those of all, what they do."""
+        for number in range(len(self.streams)):
+            if number != self.compute:
+                yield number, self.entries(number), self.kinds(number)
+
+    def sums_by_place(self, of_entry: Ints) -> Iterator[tuple[tuple[int, int], int, int]]:
+        """Every (code, instruction) of communication, the sum of what its entries have, and their number."""
+        for _, entries, kinds in self.communication():
+            # Those that only wait are counted last.
+            sums = np.zeros(len(kinds.places) + 1, dtype=np.int64)
+            np.add.at(sums, kinds.which, of_entry[entries])
+            counts = np.bincount(kinds.which + 1, minlength=len(sums))[1:]
+            yield from zip(kinds.places, sums[:-1].tolist(), counts.tolist(), strict=True)
 
     @cached_property
     def waits(self) -> Sequence[tuple[list[int], list[int]]]:

@@ -6,7 +6,6 @@ one instant are applied before one re-solve of the links they reach, after every
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Generator, Iterable, Sequence
 
 import numpy as np
@@ -23,15 +22,13 @@ LAST = EventPriority(NORMAL + 1)
 """The priority of what comes after everything else of an instant."""
 
 NEVER = 2**63 - 1
-"""The end of a flow that stands still, or has no end."""
+"""A time (ns) that does not come."""
 
 
 @dataclass(slots=True, eq=False)
 class Flow:
     """Bytes that are being transferred."""
 
-    number: int
-    """Flows are numbered in the order in which they start."""
     row: Row
     """Its load vector as a row of the solver."""
     vector: int
@@ -43,16 +40,14 @@ class Flow:
     since: int
     """When that was, in nanoseconds."""
     done: simpy.Event
-    """Happens at its end: a timeout while it has met no other flow, else an event that the network's timer
-    makes happen."""
+    """Happens at its end at this rate: a timeout, replaced when the rate changes; if it has no end, never."""
     rate: float = 0.0
     """Bytes/s since then."""
-    end: int = NEVER
-    """When it ends at this rate, in nanoseconds."""
-    own: bool = False
-    """Whether ``done`` is a timeout of its own."""
-    over: bool = False
-    """Whether it has ended."""
+
+
+def _span(flow: Flow, rate: float) -> int:
+    """Nanoseconds of what is left of a flow at a rate; ``NEVER`` if it does not end so."""
+    return round(flow.left / rate * 1e9) if rate and flow.left < np.inf else NEVER
 
 
 class _Late(simpy.Event):
@@ -86,9 +81,6 @@ class Network:
         self._active: dict[Flow, None] = {}
         self._touched: dict[int, None] = {}
         self._pending = False
-        self._ends: list[tuple[int, int, Flow]] = []
-        self._armed = NEVER
-        self._begun = 0
         if links.changes:
             env.process(self._changing(sorted(links.changes, key=lambda change: (change.time, change.link))))
         for traffic in links.background:
@@ -112,8 +104,7 @@ class Network:
             self.num_flows += 1
             flow = self._begin(phase)
             yield flow.done
-            if not flow.over:
-                self._finish(flow)
+            self._finish(flow)
         if env.now == began:
             yield env.timeout(1)
 
@@ -122,9 +113,7 @@ class Network:
     def _begin(self, phase: FlowPhase) -> Flow:
         row = self._row(phase.vector)
         now = int(self.env.now)
-        self._begun += 1
-        done = simpy.Event(self.env)
-        flow = Flow(self._begun, row, phase.vector, phase.cap, phase.num_bytes, now, done)
+        flow = Flow(row, phase.vector, phase.cap, phase.num_bytes, now, simpy.Event(self.env))
         users = self._users
         alone = True
         for link, _ in row:
@@ -136,22 +125,15 @@ class Network:
                     alone = False
                 there[flow] = None
         self._active[flow] = None
-        if alone:
-            self._set(flow, self._rate_alone(flow), now)
-            if flow.end == now:
-                # Others that start at this very instant may slow it, before it has ended.
-                flow.rate, flow.end = 0.0, NEVER
-                self._touch(row)
-            elif flow.end < NEVER:
-                flow.own = True
-                flow.done = self.env.timeout(flow.end - now)
+        # Others that start at this very instant may slow what would end in it.
+        if alone and _span(flow, rate := self._rate_alone(flow)):
+            self._set(flow, rate, now)
         else:
             self._touch(row)
         return flow
 
     def _finish(self, flow: Flow) -> None:
         """Takes a flow off its links; who shared one with it is looked at again."""
-        flow.over = True
         del self._active[flow]
         users = self._users
         met = False
@@ -185,39 +167,10 @@ class Network:
         if flow.rate and now > flow.since:
             flow.left = max(0.0, flow.left - flow.rate * ((now - flow.since) * 1e-9))
         flow.since, flow.rate = now, rate
-        if rate and flow.left < np.inf:
-            flow.end = now + round(flow.left / rate * 1e9)
-        else:
-            flow.end = NEVER
-
-    def _disown(self, flow: Flow) -> None:
-        """Lets who waits for a flow's own timeout wait for the network's timer instead."""
-        timeout, flow.done, flow.own = flow.done, simpy.Event(self.env), False
-        flow.done.callbacks, timeout.callbacks = timeout.callbacks, flow.done.callbacks
-
-    def _arm(self) -> None:
-        """Sets the timer to the next end of a flow, unless one is set for then."""
-        ends = self._ends
-        while ends and (ends[0][2].over or ends[0][2].end != ends[0][0]):
-            heapq.heappop(ends)
-        if ends and ends[0][0] < self._armed:
-            self._armed = ends[0][0]
-            timer = self.env.timeout(self._armed - self.env.now)
-            timer.callbacks.append(self._expire)
-
-    def _expire(self, timer: simpy.Event) -> None:
-        """Ends all flows that end now."""
-        now = int(self.env.now)
-        ends = self._ends
-        while ends and ends[0][0] <= now:
-            end, _, flow = heapq.heappop(ends)
-            if flow.over or flow.end != end:
-                continue
-            self._finish(flow)
-            flow.done.succeed()
-        if self._armed <= now:
-            self._armed = NEVER
-        self._arm()
+        span, before = _span(flow, rate), flow.done
+        flow.done = self.env.timeout(span) if span < NEVER - now else simpy.Event(self.env)
+        # Whoever waits for its end waits for the new one.
+        flow.done.callbacks, before.callbacks = before.callbacks, flow.done.callbacks
 
     # -- sharing ----------------------------------------------------------------------------------------
 
@@ -244,17 +197,9 @@ class Network:
             self.num_rates += len(flows)
             rows, caps = [flow.row for flow in flows], [flow.cap for flow in flows]
             rates = fair_rates(rows, caps, self._capacity)
-        changed = False
         for flow, rate in zip(flows, rates, strict=True):
             if rate != flow.rate:
-                changed = True
                 self._set(flow, rate, now)
-                if flow.own:
-                    self._disown(flow)
-                if flow.end < NEVER:
-                    heapq.heappush(self._ends, (flow.end, flow.number, flow))
-        if changed:
-            self._arm()
 
     def _reached(self) -> list[Flow]:
         """The flows that hang together with the touched links."""

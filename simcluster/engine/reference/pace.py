@@ -11,7 +11,6 @@ the progress at a rate is an integer, and an end does not depend on how often ra
 from __future__ import annotations
 
 from bisect import bisect_right
-from functools import cache
 from itertools import accumulate, cycle, pairwise
 
 import numpy as np
@@ -19,29 +18,20 @@ import simpy
 from numpy.typing import NDArray
 
 from simcluster.cluster import SCALE, ResourceShare
-from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.linking import PARTS, Segments
 from simcluster.engine.timing import SlowedSegments
 
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rates:
-    """Millionths at which each of the parts of a kernel goes on; equal ones are the same object."""
-
-    parts: tuple[int, int, int]
-
-
-@cache
-def _rates(units: int, memory: int) -> Rates:
-    return Rates((units, memory, SCALE))
+Rates = tuple[int, int, int]
+"""Millionths at which each of the parts of a kernel goes on."""
 
 
 def rates(count: int, units: int, memory: int) -> Rates:
     """What is left beside ``count`` operations that take these shares in all, in millionths."""
     least = SCALE // (count + 1)
-    return _rates(max(SCALE - units, least), max(SCALE - memory, least))
+    return max(SCALE - units, least), max(SCALE - memory, least), SCALE
 
 
 FULL = rates(0, 0, 0)
@@ -65,7 +55,7 @@ class Segment:
         ends = self._ends.get(rates)
         if ends is None:
             # Integers of Python: millionths of nanoseconds would overflow 64 bits after three hours.
-            taken = (-(-work * SCALE // rate) for work, rate in zip(self.work, cycle(rates.parts)))
+            taken = (-(-work * SCALE // rate) for work, rate in zip(self.work, cycle(rates)))
             ends = self._ends[rates] = list(accumulate(taken, initial=0))
         return ends
 
@@ -85,7 +75,6 @@ class Pace:
         self.stretched: list[tuple[int, Segment, list[Section]]] = []
         self._count = self._units = self._memory = 0
         self._rates = FULL
-        self._known: dict[tuple[int, int, int], Rates] = {(0, 0, 0): FULL}
         self._segment: Segment | None = None
         self._first: Section = (0, 0, [0])
         self._later: list[Section] = []
@@ -107,11 +96,8 @@ class Pace:
         self._count += sign
         self._units += sign * taken.units
         self._memory += sign * taken.memory
-        key = self._count, self._units, self._memory
-        now = self._known.get(key)
-        if now is None:
-            now = self._known[key] = rates(*key)
-        if now is not self._rates:
+        now = rates(self._count, self._units, self._memory)
+        if now != self._rates:
             before, self._rates = self._rates, now
             if self._segment is not None:
                 self._turn(self._segment, before, time)
@@ -122,7 +108,7 @@ class Pace:
         """Starts a segment; the event is its end, at which ``stop`` must be called."""
         self._segment, self._entry = segment, entry
         self._first = 0, int(self.env.now), segment.ends(self._rates)
-        self._slowed = self._rates is not FULL
+        self._slowed = self._rates != FULL
         self._done = self.env.timeout(self._first[2][-1])
         return self._done
 
@@ -142,10 +128,10 @@ class Pace:
             return  # over, at this very instant
         if part > first or not self._later:
             self._since, self._left = base + ends[part], segment.work[part] * SCALE
-        self._left -= before.parts[part % PARTS] * (now - self._since)
+        self._left -= before[part % PARTS] * (now - self._since)
         self._since = now
         ends = segment.ends(self._rates)
-        base = now - (-self._left // self._rates.parts[part % PARTS]) - ends[part + 1]
+        base = now - (-self._left // self._rates[part % PARTS]) - ends[part + 1]
         if part == first and self._later:
             self._later.pop()
         self._later.append((part, base, ends))

@@ -238,7 +238,8 @@ class _Assembly:
                 before = facts.get("parallel.strategies", [])
                 facts.say("parallel.strategies", [*before, entry], facts.flag("context_kind"))
         elif facts.get("context_kind", "ring") == "ring":
-            facts.say("parallel.context", "ring", facts.flag("context"))
+            masked = facts.get("context_mask") == "general"
+            facts.say("parallel.context", "ring_masked" if masked else "ring", facts.flag("context"))
 
     def _experts(self, ways: int, tensor: int, context: int) -> int:
         """How many of the ranks that split the batch share the experts of a layer.

@@ -49,6 +49,9 @@ _STATES = {"fp32": "fp32", "fp16": "fp16", "bf16": "bf16", "fp8": "fp8"}
 FP8 = Alternatives(("fp8", None), "bf16 is simulated: matrices take longer")
 """Matrix products with fp8 operands."""
 
+NVFP4 = Alternatives(("nvfp4", None), "bf16 is simulated: matrices take longer")
+"""Matrix products with nvfp4 operands."""
+
 FSDP = Alternatives(
     ({"fsdp": {"reshard_after_forward": True}}, {"zero": 3}, {"zero": 2}, {"zero": 1}),
     "weights stay whole on every rank",
@@ -82,6 +85,12 @@ def _fp8(facts: Facts, flag: Flag) -> None:
     said = read_word(facts, flag)
     if said is not None and said.lower() not in ("null", "none", "false"):
         facts.say("training.precision.matmul", FP8, flag)
+
+
+def _fp4(facts: Facts, flag: Flag) -> None:
+    said = read_word(facts, flag)
+    if said is not None and said.lower() not in ("null", "none", "false"):
+        facts.say("training.precision.matmul", NVFP4, flag)
 
 
 def _recompute(facts: Facts, flag: Flag) -> None:
@@ -164,6 +173,8 @@ TRAINING: Mapping[str, Meaning] = {
     "fp16": switch("training.precision.compute", "fp16"),
     "fp8": _fp8,
     "fp8_format": _fp8,
+    "fp4_format": _fp4,
+    "fp4_recipe": has_no_effect,
     "fp8_recipe": has_no_effect,
     "fp8_margin": has_no_effect,
     "fp8_interval": has_no_effect,

@@ -65,6 +65,8 @@ FORK_MEANINGS: Mapping[str, Meaning] = {
         {"megatron_cp_algo": "ring", "ulysses_cp_algo": "heads", "kvallgather_cp_algo": "gather"},
         "attention in a ring over the whole axis is simulated",
     ),
+    "attention_mask_type": selects("context_mask", {"causal": "causal", "general": "general"}),
+    "cp_attention_mask_type": selects("context_mask", {"causal": "causal", "general": "general"}),
     "ulysses_degree_in_cp": not_expressible("attention in a ring over the whole axis is simulated"),
     "schedules_method": selects("schedule", {"dualpipev": "dualpipe_v"}, "1F1B is simulated"),
     "num_layer_list": _blocks,

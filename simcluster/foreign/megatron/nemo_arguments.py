@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from simcluster.foreign.deepspeed import ZERO
-from simcluster.foreign.megatron.arguments import FP8, named_optimizer
+from simcluster.foreign.megatron.arguments import FP8, NVFP4, named_optimizer
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import (
     ADAPTERS,
@@ -82,7 +82,9 @@ _ACTIVATIONS: Mapping[str, str] = {
 def _precision(facts: Facts, flag: Flag) -> None:
     """``bf16-mixed``, ``bf16_mixed``, ``16``, ``32``; a recipe's name may say more."""
     said = str(flag.value).lower().replace("_", "-")
-    if "fp8" in said:
+    if "fp4" in said:
+        facts.say("training.precision.matmul", NVFP4, flag)
+    elif "fp8" in said:
         facts.say("training.precision.matmul", FP8, flag)
     for start, value in (("bf16", "bf16"), ("fp8", "bf16"), ("fp16", "fp16"), ("16", "fp16")):
         if said.startswith(start):

@@ -46,11 +46,13 @@ class Reorder:
 @dataclass(frozen=True, slots=True)
 class RingTurns:
     """In so many turns over slices of a sequence of ``length`` tokens that need one another; None: they do
-    not. ValueError if they do and the operator knows no turns.
+    not. ValueError if they do and the operator knows no turns. ``masked``: scores that a mask hides are
+    computed, too.
     """
 
     turns: int
     length: int
+    masked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

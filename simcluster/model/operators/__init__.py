@@ -32,6 +32,7 @@ from simcluster.model.operators.kv_cache import CachedAttention, CacheWrite, Gre
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.min_max import Extreme
 from simcluster.model.operators.norm import LayerNorm, RmsNorm
+from simcluster.model.operators.nvfp4 import E2M1, Nvfp4Cast
 from simcluster.model.operators.one_hot import OneHot
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, OptimizerOperator, Sgd, Update
 from simcluster.model.operators.optimizer_lamb import Lamb
@@ -54,6 +55,7 @@ from simcluster.model.operators.top_k import TopK
 from simcluster.model.operators.transpose import Transpose
 
 __all__ = [
+    "E2M1",
     "E4M3",
     "E5M2",
     "Accumulate",
@@ -101,6 +103,7 @@ __all__ = [
     "Matmul",
     "MaxPool2d",
     "Momentum",
+    "Nvfp4Cast",
     "OneHot",
     "OptimizerOperator",
     "Pad",

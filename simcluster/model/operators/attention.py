@@ -78,6 +78,8 @@ class _Attention(Operator):
     once."""
     slice_length: int = 0
     """The length of these slices."""
+    masked_turns: bool = False
+    """Whether every turn computes all its scores, also those that the causal mask hides."""
 
     family: ClassVar[str] = "attention"
     is_gradient: ClassVar[bool] = False
@@ -130,13 +132,19 @@ class _Attention(Operator):
             return None
         if self.window or self.biased or self.own_values:
             raise ValueError("attention in a window, with a bias or with values of their own goes in no ring")
-        return replace(self, turns=request.turns, slice_length=request.length // request.turns)
+        return replace(
+            self,
+            turns=request.turns,
+            slice_length=request.length // request.turns,
+            masked_turns=self.masked_turns or request.masked,
+        )
 
     def decompose(self, split: frozenset[str]) -> Decomposition | None:
         """Over ``seq`` in turns."""
         ring = ring_backward if self.is_gradient else ring_forward
         rings = self.turns and split == {"seq"}
-        return ring(self, self.turns, self.slice_length, self.causal) if rings else None
+        skips = self.causal and not self.masked_turns
+        return ring(self, self.turns, self.slice_length, skips) if rings else None
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False

@@ -34,13 +34,15 @@ class Fp8Cast(MemoryBound):
     copies: int = 1
 
     kind: ClassVar[str] = "fp8_cast"
-    family: ClassVar[str] = "pointwise"
+    family: ClassVar[str] = "quantisation"
     anywhere: ClassVar[bool] = True
     launch: ClassVar[MemoryPass] = MemoryPass(Kernel.ELEMENTWISE, flops_per_element=2, accumulates=False)
+    narrow: ClassVar[DType] = DType.FP8
+    """The format that it casts to."""
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """The shape of x, in fp8."""
-        return (TensorType(inputs[0].shape, DType.FP8),) * self.copies
+        """The shape of x, in the narrow format."""
+        return (TensorType(inputs[0].shape, self.narrow),) * self.copies
 
     def dims(self) -> Dims:
         """Every element for itself; rounding is not linear, so a sum is complete before it is cast."""

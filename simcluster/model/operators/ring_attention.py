@@ -3,8 +3,8 @@
 In step ``t`` the rank with slice ``r`` of the sequence has the keys and values of slice ``r - t``. What it
 computes is merged with the steps before by the log-sum-exp of every row. In zigzag order a causal step is
 half of a square for all: of its own slice the triangle, of an earlier one the first half of the keys, of a
-later one the second half of the queries. Backward the gradients of keys and values go around with them, and
-to their own rank with one step more.
+later one the second half of the queries. Steps that mask compute whole squares instead. Backward the
+gradients of keys and values go around with them, and to their own rank with one step more.
 
 Everything here calls the dim of keys ``seq``, too: queries and keys are split alike, and which slice of the
 keys a rank has in a step follows from its own.
@@ -37,6 +37,7 @@ class _Turn(Operator):
 
     A sequence has ``turns`` slices of ``length`` tokens. Of the whole sequence, slice ``r`` of the keys holds
     those of slice ``r - turn``. ``whole`` is the attention, or its gradient, of which this is turn ``turn``.
+    ``causal``: scores that the causal mask hides are not computed.
     """
 
     whole: Operator

@@ -72,7 +72,6 @@ class _ExpertSlots(MemoryBound):
     filled: SlotFill = SlotFill.ALL
     in_slices: bool = False
 
-    family: ClassVar[str] = "dispatch"
     launch: ClassVar[MemoryPass] = MemoryPass(Kernel.GATHER_SCATTER, accumulates=False)
 
     @property
@@ -123,6 +122,7 @@ class Dispatch(_ExpertSlots):
     """
 
     kind: ClassVar[str] = "dispatch"
+    family: ClassVar[str] = "dispatch"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """All slots."""
@@ -164,6 +164,7 @@ class Combine(_ExpertSlots):
     """
 
     kind: ClassVar[str] = "combine"
+    family: ClassVar[str] = "combine"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """One row per token."""
@@ -195,6 +196,7 @@ class SlotWeights(_ExpertSlots):
     """The weights of choices [batch, seq, choices] in their slots: [experts, batch, capacity]."""
 
     kind: ClassVar[str] = "seat_weights"
+    family: ClassVar[str] = "slot_weights"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """One weight per slot."""
@@ -226,6 +228,7 @@ class SlotWeightsGrad(_ExpertSlots):
     """The gradient of the weights of choices [batch, seq, choices] from that of the slots' weights."""
 
     kind: ClassVar[str] = "seat_weights_grad"
+    family: ClassVar[str] = "slot_weights"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """One per choice."""

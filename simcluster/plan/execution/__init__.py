@@ -11,6 +11,7 @@ from simcluster.plan.execution.execution_policy import (
     GraphLaunch,
     HostWork,
 )
+from simcluster.plan.execution.fused_softmax import FusedSoftmax
 from simcluster.plan.execution.kernel_fusion import KernelOrder, fuse, kernel_nodes
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "BucketCost",
     "Buckets",
     "ExecutionPolicy",
+    "FusedSoftmax",
     "Fusion",
     "GraphLaunch",
     "HostWork",

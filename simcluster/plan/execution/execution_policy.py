@@ -11,6 +11,7 @@ from simcluster.cluster import DispatchTime
 from simcluster.collectives import AUTOMATIC, Selection
 from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Mesh
+from simcluster.plan.execution.fused_softmax import FusedSoftmax
 from simcluster.plan.execution.kernel_traffic import implemented_traffic
 from simcluster.plan.spec import (
     USUAL,
@@ -123,11 +124,6 @@ class HostWork:
     group: float = 0.0
     """Of a product of groups, how many operators' time each group takes besides."""
 
-
-_SORTED_TWICE: Mapping[str, float] = {"dispatch": 2.0, "combine": 2.7}
-"""How often the bytes of dispatch and combine are moved where rows are sorted behind an exchange, too: the k
-choices of a token are 4 k bytes per element more, besides the 4 k of dispatch and 2 k + 2 of combine; that is
-2.6 to 2.8 times for k of 4 to 8."""
 
 USUAL_GRAPH_LAUNCH = GraphLaunch()
 """A graph is launched like one operator."""
@@ -242,6 +238,8 @@ class ExecutionPolicy:
     """Calls of collectives that are alike run as one in groups of so many; None: each call by itself."""
     traffic: Mapping[str, float] = field(default_factory=dict)
     """How often kernels of an operator, or of its family, move the least bytes; once if not given."""
+    fused_softmax: FusedSoftmax = FusedSoftmax()
+    """Which scores the fused softmax takes, and what others cost."""
     host_work: HostWork = HostWork()
     """What operators cost the host, where that is not what one operator does."""
     graphs: GraphLaunch = USUAL_GRAPH_LAUNCH
@@ -292,12 +290,11 @@ class ExecutionPolicy:
             collective_call=float(framework.collective_call or 0.0),
             step_overhead=float(framework.step_overhead or 0.0),
             traffic={**implemented_traffic(framework.implementations), **framework.traffic},
+            fused_softmax=FusedSoftmax(**dict(framework.fused_softmax)),
             host_work=HostWork(framework.calls, framework.host_waits, framework.group_calls),
         )
         for choice in framework.choices:
             policy = replace(policy, **choice.execution)
-        if policy.tokens_sorted:
-            policy = replace(policy, traffic={**_SORTED_TWICE, **policy.traffic})
         return policy
 
     @property

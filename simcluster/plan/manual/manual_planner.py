@@ -200,7 +200,7 @@ class ManualPlanner(Planner):
             yield "no norm of all gradients is added up", "training.optimizer.clip", "leave it out"
         if update_of(training.optimizer).dims().unsplittable:
             yield "no norms of parameters are added up", "training.optimizer.kind", "use adamw, adam or sgd"
-        if training.precision.multiplied == "fp8":
+        if training.precision.quantised is not None:
             yield "no operands are cast", "training.precision", "use bf16, fp16 or fp32"
 
 

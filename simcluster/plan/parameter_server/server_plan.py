@@ -185,11 +185,28 @@ def serve_parameters(
             if made is not None:
                 served.append(_with_lookups(made, spec, mesh.num_on_axes) if made.by_rows else made)
                 dense += not made.is_table
+    _check_tables(spec, served)
     staleness = spec.staleness or 0
     backward = tuple(reversed(served))
     return ServerPlan(
         mesh.num_on_axes, spec.servers, spec.update, staleness, backward, absent=frozenset(absent)
     )
+
+
+_USUAL = ParameterServerSpec.model_fields
+
+
+def _check_tables(spec: ParameterServerSpec, served: Sequence[ServedParameter]) -> None:
+    """PlanError if something is said of rows of tables, and every table travels whole."""
+    said = [
+        name for name in ("vocab_cache_size", "ids", "seed") if getattr(spec, name) != _USUAL[name].default
+    ]
+    if said and not any(parameter.by_rows for parameter in served):
+        raise PlanError(
+            "no table on servers travels by rows",
+            path=f"{PATH}.{said[0]}",
+            hint="lazy_adam and ftrl change only rows that were looked up; with others leave it out",
+        )
 
 
 def _served(

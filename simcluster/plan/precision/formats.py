@@ -10,7 +10,6 @@ from simcluster.model import Update, update_kinds
 from simcluster.plan.optimizer import ParameterGroup
 from simcluster.plan.precision.fp8_matmuls import Fp8Plan
 from simcluster.plan.spec import (
-    Fp8Spec,
     FrameworkSpec,
     OptimizerSpec,
     PrecisionSpec,
@@ -36,7 +35,7 @@ class Numerics:
     cast: bool
     """Parameters are fp32 and cast for use (automatic mixed precision)."""
     fp8: Fp8Plan | None
-    """Which matmuls run in fp8; None: none."""
+    """Which matmuls run in fp8 or nvfp4; None: none."""
 
     @classmethod
     def of(cls, written: PrecisionSpec, framework: FrameworkSpec, sharding: ShardingChoice) -> Numerics:
@@ -57,16 +56,24 @@ class Numerics:
             DType.of(written.gradients or default),
             None if master == "none" else DType.of(master),
             cast,
-            _fp8(written.fp8 or Fp8Spec(), framework) if matmul is DType.FP8 else None,
+            _quantised(written, framework),
         )
 
 
-def _fp8(written: Fp8Spec, framework: FrameworkSpec) -> Fp8Plan:
+def _quantised(precision: PrecisionSpec, framework: FrameworkSpec) -> Fp8Plan | None:
+    """Which matmuls run on narrow copies; None: none."""
+    written = precision.quantised
+    if written is None:
+        return None
+    narrow, sent = DType.of(precision.multiplied), written.communication
     return Fp8Plan(
+        format=narrow,
         operators=written.operators,
-        communicate=written.communication == "fp8",
-        keep=written.saved == "fp8",
-        transposed=framework.fp8_transposes,
+        gathers=framework.quantised_gathers if sent is None else sent != "compute",
+        exchanges=sent not in (None, "compute"),
+        keep=written.saved != "compute",
+        # Blocks with a scale lie along the summed dim, which is another one in the backward.
+        transposed=narrow is DType.NVFP4 or framework.fp8_transposes,
     )
 
 

@@ -1,11 +1,11 @@
-"""Pass: matmuls on fp8 operands, with the casts that they need.
+"""Pass: matmuls on operands in fp8 or nvfp4, with the casts that they need.
 
-A chosen matmul reads fp8 copies of its operands; so do the two matmuls of its gradient. Every tensor is cast
-once and the copy shared: an activation's by forward and weight gradient, a gradient's by both gradient
+A chosen matmul reads narrow copies of its operands; so do the two matmuls of its gradient. Every tensor is
+cast once and the copy shared: an activation's by forward and weight gradient, a gradient's by both gradient
 matmuls, a weight's by all micro-batches of a step (``fp8_casts.cast_once_per_step``, after sharding).
 
-Whether a cast comes before or after a redistribution decides what is sent. With ``communicate`` a cast has
-the layout in which its operand is made, so fp8 is sent; otherwise it has the layout that the matmul needs,
+Whether a cast comes before or after a redistribution decides what is sent. With ``gathers`` a cast has the
+layout in which its operand is made, so the copy is sent; otherwise it has the layout that the matmul needs,
 and the operand is sent in its own format.
 """
 
@@ -26,6 +26,7 @@ from simcluster.model import (
     Graph,
     Narrow,
     Node,
+    Nvfp4Cast,
     Operator,
     Phase,
     Role,
@@ -35,25 +36,33 @@ from simcluster.model import (
 from simcluster.work import DType
 
 _GRADIENTS = (Role.GRADIENT, Role.SUM)
+_OF_EXPERTS = "experts"
+"""The dim that only operands have which ranks exchange, tokens in the order of experts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fp8Plan:
-    """Which matmuls run in fp8, and how their copies are kept and sent."""
+    """Which matmuls run in a narrow format, and how copies of their operands are kept and sent."""
+
+    format: DType
+    """fp8 or nvfp4."""
 
     operators: tuple[str, ...]
     """Patterns of operator names."""
-    communicate: bool
-    """Operands are cast before they are redistributed."""
+    gathers: bool
+    """Operands are cast before they are redistributed for a matmul, but for those of experts."""
+    exchanges: bool
+    """Operands of experts' matmuls, too."""
     keep: bool
-    """The fp8 copy of an activation is saved for the weight gradient; otherwise the activation, which is cast
-    again."""
+    """The narrow copy of an activation is saved for the weight gradient; otherwise the activation, which is
+    cast again."""
     transposed: bool
-    """Matmuls that contract another dim than the last of an operand need a transposed copy (Hopper)."""
+    """Matmuls that contract another dim than the last of an operand need a transposed copy: fp8 on Hopper,
+    nvfp4."""
 
 
 def quantise(graph: Graph, plan: Fp8Plan) -> Graph:
-    """The differentiated graph with fp8 matmuls; PlanError if a pattern matches none."""
+    """The differentiated graph with matmuls on narrow copies; PlanError if a pattern matches none."""
     idle = set(plan.operators)
     chosen = {
         instance.name: frozenset(_chosen(graph.block_of(instance), instance.name, plan.operators, idle))
@@ -63,7 +72,7 @@ def quantise(graph: Graph, plan: Fp8Plan) -> Graph:
         pattern = next(pattern for pattern in plan.operators if pattern in idle)
         raise PlanError(
             f"'{pattern}' matches no matrix product",
-            path="training.precision.fp8.operators",
+            path=f"training.precision.{plan.format}.operators",
             hint="name operators as parallel.strategies does, such as layers.*.mlp.*",
         )
     return graph.specialised(
@@ -86,16 +95,19 @@ def _chosen(block: Block, instance: str, patterns: Sequence[str], idle: set[str]
 
 
 def _narrowed(node: Node, block: Block) -> Operator | None:
-    """The node's operator on fp8 operands, if there is such a kernel."""
+    """The node's operator on narrow operands, if there is such a kernel."""
     assert isinstance(node.operator, Operator)
     return node.operator.rewrite(Narrow(block.values[node.outputs[0]].type.dtype))
 
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """An fp8 copy: of which value, made in which phase, made ``again`` in backward, lying transposed."""
+    """A narrow copy: of which value, in which format, made in which phase, made ``again`` in backward, lying
+    transposed.
+    """
 
     value: str
+    format: DType
     phase: Phase
     again: bool
     transposed: bool
@@ -103,7 +115,7 @@ class _Copy:
     @property
     def name(self) -> str:
         """The name of the copy as a value."""
-        return f"{self.value}.fp8{'.again' * self.again}{'.transposed' * self.transposed}"
+        return f"{self.value}.{self.format}{'.again' * self.again}{'.transposed' * self.transposed}"
 
 
 @dataclass
@@ -140,7 +152,7 @@ class _Quantiser:
         again = backward and role not in (*_GRADIENTS, Role.PARAMETER) and not self.plan.keep
         phase = Phase.BACKWARD if again or role in _GRADIENTS else Phase.FORWARD
         across = backward if role is Role.PARAMETER else _summed_across(node, index)
-        return _Copy(value, phase, again, self.plan.transposed and across)
+        return _Copy(value, self.plan.format, phase, again, self.plan.transposed and across)
 
     def _casts(self) -> Mapping[tuple[str, Phase], Node]:
         """(value, phase) -> the cast that makes its copies."""
@@ -156,12 +168,17 @@ class _Quantiser:
         role = Role.COPY if weight else Role.GRADIENT if gradient else Role.ACTIVATION
         ordered = sorted(copies, key=lambda copy: copy.transposed)
         for copy in ordered:
-            self.values[copy.name] = Value(TensorType(kind.type.shape, DType.FP8), role)
+            self.values[copy.name] = Value(TensorType(kind.type.shape, self.plan.format), role)
         reader, index = self.wanted[copies[0]]
         assert isinstance(reader.operator, Operator)
         labels = reader.operator.dims().inputs[index]
-        operator = Fp8Cast(labels, E5M2 if gradient else E4M3, len(copies))
-        follows = self.plan.communicate and not weight
+        operator: Fp8Cast
+        if self.plan.format is DType.NVFP4:
+            operator = Nvfp4Cast(labels, copies=len(copies), transformed=not weight)
+        else:
+            operator = Fp8Cast(labels, E5M2 if gradient else E4M3, len(copies))
+        early = self.plan.exchanges if _OF_EXPERTS in labels else self.plan.gathers
+        follows = early and not weight
         name = f"{value}.{'recast' if ordered[0].again else 'cast'}"
         outputs = tuple(copy.name for copy in ordered)
         return Node(name, operator, (value,), outputs, phase, origin="" if follows else reader.source)

@@ -9,6 +9,7 @@ the mask.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from simcluster.errors import PlanError
 from simcluster.model import Block, Graph, Node, Operator, Reorder, RingTurns, Zigzag
@@ -30,10 +31,14 @@ def balance_causal_order(graph: Graph, slices: int, path: str) -> Graph:
     )
 
 
-def to_ring_attention(graph: Graph, slices: int, path: str) -> Graph:
-    """The graph with ring attention over ``slices`` of sequences; PlanError if no attention supports it."""
+def to_ring_attention(graph: Graph, slices: int, path: str, *, masked: bool = False) -> Graph:
+    """The graph with ring attention over ``slices`` of sequences; PlanError if no attention supports it.
+
+    ``masked``: every turn computes all its scores and hides those that the causal mask does.
+    """
+    turning = partial(_turning, slices=slices, masked=masked, path=path)
     blocks = {
-        name: replace(block, nodes=tuple(_turning(node, block, slices, path) for node in block.nodes))
+        name: replace(block, nodes=tuple(turning(node, block) for node in block.nodes))
         for name, block in graph.blocks.items()
     }
     if slices > 1 and blocks == graph.blocks:
@@ -42,13 +47,13 @@ def to_ring_attention(graph: Graph, slices: int, path: str) -> Graph:
     return graph.with_blocks(blocks)
 
 
-def _turning(node: Node, block: Block, slices: int, path: str) -> Node:
+def _turning(node: Node, block: Block, slices: int, masked: bool, path: str) -> Node:
     length = _length(node, block)
     assert isinstance(node.operator, Operator)
     if length is None or slices == 1:
         return node
     try:
-        operator = node.operator.rewrite(RingTurns(slices, length))
+        operator = node.operator.rewrite(RingTurns(slices, length, masked))
     except ValueError as error:
         raise PlanError(f"{node.name}: {error}", path=path) from None
     if operator is None:

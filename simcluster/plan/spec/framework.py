@@ -20,7 +20,12 @@ from simcluster.document import (
     PositiveInt,
     Section,
 )
-from simcluster.plan.spec.framework_sections import FrameworkMemorySpec, GradientReductionSpec, GraphsSpec
+from simcluster.plan.spec.framework_sections import (
+    FrameworkMemorySpec,
+    FusedSoftmaxSpec,
+    GradientReductionSpec,
+    GraphsSpec,
+)
 from simcluster.plan.switches import (
     AttentionKernels,
     ExpertExchange,
@@ -114,7 +119,8 @@ class FrameworkProfile(CatalogSection):
 
     host_waits: Annotated[tuple[Name, ...], Phrase(host_waits_words)] = ()
     """Operators or families for whose results the host waits in every forward before it launches anything
-    more: sizes that it must know, such as how many tokens each expert gets."""
+    more: sizes that it must know, such as how many tokens each expert gets. ``expert_exchange``: for tokens
+    that ranks exchange, where it reads behind that how many came."""
 
     graphs: GraphsSpec = GraphsSpec()
     """How pieces of the network that run as graphs are launched."""
@@ -160,6 +166,18 @@ class FrameworkProfile(CatalogSection):
     recompute: RecomputedForward = RecomputedForward.WHOLE
     """Of a recomputed layer's forward: all of it, as checkpoints run it again, or what the backward needs, as
     a compiler leaves of it."""
+
+    quantised_gathers: Annotated[
+        bool,
+        Phrase(
+            {
+                False: "operands of matmuls gathered before they are cast",
+                True: "operands of matmuls in fp8 and nvfp4 gathered in that format",
+            }.__getitem__
+        ),
+    ] = False
+    """Whether operands that ranks gather for a matmul in fp8 or nvfp4 are cast before, so that the narrow
+    copy travels (sequence parallelism under Transformer Engine). What experts exchange travels as it is."""
 
     fp8_transposes: Annotated[
         bool,
@@ -231,6 +249,9 @@ class FrameworkProfile(CatalogSection):
     attention: AttentionKernels = AttentionKernels.FLASH
     """One kernel that keeps no scores: the best that the device has, or that of a release of FlashAttention;
     or products, softmax and dropout as kernels of their own."""
+
+    fused_softmax: FusedSoftmaxSpec = FusedSoftmaxSpec()
+    """Which scores of unfused attention one kernel scales, masks and normalises, and what runs otherwise."""
 
     logits: LogitsFormat = LogitsFormat.COMPUTE
     """Number format in which the loss reads logits and keeps them for its backward."""

@@ -21,11 +21,13 @@ from simcluster.errors import nearest
 from simcluster.plan.spec.allocator import AllocatorSpec
 from simcluster.plan.switches import (
     Phrase,
+    calls_words,
     fusion_words,
     headroom_words,
     limit_words,
     prefetch_words,
     scratch_words,
+    traffic_words,
     workspace_words,
 )
 
@@ -111,6 +113,29 @@ class GradientReductionSpec(Section):
         return self
 
 
+class FusedSoftmaxSpec(Section):
+    """Which attention scores a kernel scales, masks and normalises in one pass, and what runs in its place: a
+    cast to fp32, scale, mask, softmax and a cast back. It takes 17 and more keys in 16 bits, with queries and
+    (samples x heads) of a rank in fours, samples x heads in eights up to 128 keys (Megatron).
+    """
+
+    most_keys: Annotated[
+        PositiveInt | None,
+        Phrase(
+            lambda keys: f"a fused softmax up to {keys:,} keys" if keys else "a fused softmax of any shape"
+        ),
+    ] = None
+    """The most keys that it takes; absent: any shape."""
+
+    traffic: Annotated[
+        dict[Name, PositiveFloat], Phrase(lambda times: f"without it {traffic_words(times)}")
+    ] = {}
+    """For shapes that it does not take: how often the least bytes are moved, by operator or family."""
+
+    calls: Annotated[dict[Name, PositiveFloat], Phrase(lambda times: f"without it {calls_words(times)}")] = {}
+    """For those: as how many operators one costs the host."""
+
+
 class GraphsSpec(Section):
     """A piece of the network that is one graph (``parallel.shard``): the host launches it as a whole, forward
     and backward. Inside nothing is dispatched, and kernels never wait for collectives but for their data.
@@ -188,13 +213,13 @@ class FrameworkMemorySpec(Section):
         bool,
         Phrase(
             {
-                True: "weights of fp8 matmuls held in fp8 alone",
+                True: "weights of fp8 and nvfp4 matmuls held in that format alone",
                 False: "weights held in the compute format beside their fp8 copies",
             }.__getitem__
         ),
     ] = False
-    """Whether weights that matmuls read in fp8 are held in fp8 alone, beside their master copies (Megatron's
-    fp8-param-gather); they are still gathered in the compute format."""
+    """Whether weights that matmuls read in fp8 or nvfp4 are held in that format alone, beside their master
+    copies (Megatron's fp8-param-gather); they are still gathered in the compute format."""
 
     workspaces: Annotated[NonNegativeInt, Phrase("{} workspaces of the matmul library".format)] = 0
     """Handles of the matmul library, each with a workspace."""

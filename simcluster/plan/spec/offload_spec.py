@@ -168,6 +168,12 @@ class OffloadSpec(Section):
         named = [name for name in CATEGORIES if getattr(self, name) is not None]
         if self.auto and named:
             raise Refused("auto chooses what is offloaded", path=named[0], hint="leave one of them out")
+        if "cpu_ratio" in self.model_fields_set and self.host_memory is None:
+            raise Refused(
+                "it is a share of host_memory, which is missing",
+                path="cpu_ratio",
+                hint="write host_memory (offload_cpu_size), or leave it out",
+            )
         if not self.auto:
             for name in ("to", "max_device_memory", "hbm_ratio"):
                 if name in self.model_fields_set:

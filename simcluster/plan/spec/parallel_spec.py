@@ -58,7 +58,7 @@ class TrainingSpec(Section):
     """Tokens per sequence."""
 
     precision: PrecisionSpec = PrecisionSpec()
-    """fp32, tf32, fp16, bf16 or fp8, or formats one by one."""
+    """fp32, tf32, fp16, bf16, fp8 or nvfp4, or formats one by one."""
 
     optimizer: OptimizerSpec = OptimizerSpec()
     """sgd, momentum, adam, adamw, lamb, lazy_adam or ftrl, with its constants."""
@@ -146,9 +146,11 @@ class ParallelSpec(Section):
     strategies: tuple[StrategySpec, ...] = ()
     """Strategies by operator pattern; they win over the recipe, later ones over earlier ones."""
 
-    context: Literal["gather", "ring"] = "gather"
+    context: Literal["gather", "ring", "ring_masked"] = "gather"
     """How attention gets keys and values of the other parts of sequences, which the axes of the role sequence
-    split: gathered, or going around the ranks in turns, beside the work on those that are there."""
+    split: gathered, or going around the ranks in turns, beside the work on those that are there. In a ring
+    causal scores that are hidden are not computed; ``ring_masked`` computes all and masks these, twice the
+    work, with tokens as they stand (MindSpeed's attention-mask-type general)."""
 
     uneven: Literal["refuse", "pad"] = "refuse"
     """What becomes of a dim that does not divide over the ranks that split it: refused, or padded, so that

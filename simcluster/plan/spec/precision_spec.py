@@ -10,13 +10,13 @@ from simcluster.document import Name, Refused, Section
 from simcluster.model import LAYERS
 
 FloatName = Literal["fp32", "fp16", "bf16"]
-MatmulName = Literal["fp32", "tf32", "fp16", "bf16", "fp8"]
-_NARROWER: dict[str, tuple[str, ...]] = {"fp32": ("tf32",), "fp16": ("fp8",), "bf16": ("fp8",)}
+MatmulName = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "nvfp4"]
+_NARROWER: dict[str, tuple[str, ...]] = {"fp32": ("tf32",), "fp16": ("fp8",), "bf16": ("fp8", "nvfp4")}
 """The formats, beside their own, in which matrix units may multiply tensors of a format."""
 
 PRODUCTS = (LAYERS,)
-"""The operators whose products run in fp8 unless the scenario says otherwise: those of the layers, not those
-of embedding and head."""
+"""The operators whose products run in fp8 or nvfp4 unless the scenario says otherwise: those of the layers,
+not those of embedding and head."""
 
 
 class Fp8Spec(Section):
@@ -26,18 +26,40 @@ class Fp8Spec(Section):
     """Operator names, as patterns: their products, forward and backward, run on fp8 operands. The rest stays
     as it is: attention, norms, and products of other operators."""
 
-    communication: Literal["compute", "fp8"] = "compute"
-    """fp8: where an operand is redistributed, it is cast before and travels in fp8."""
+    communication: Literal["compute", "fp8"] | None = None
+    """fp8: where an operand is redistributed, it is cast before and travels in fp8. If absent, as the
+    framework gathers operands; what experts exchange then travels as it is computed."""
 
     saved: Literal["fp8", "compute"] = "fp8"
     """What is kept of an input for the weight gradient: its copy in fp8, or itself to be cast again. Of an
     input that is cast behind a redistribution, what was there before is kept."""
 
 
+class Nvfp4Spec(Section):
+    """Which matrix products run in nvfp4, and what becomes of the copies of their operands.
+
+    Every operand that a backward product reads has two copies: blocks of 16 elements that share a scale lie
+    along the dim that a product sums over.
+    """
+
+    operators: Annotated[tuple[Name, ...], Field(min_length=1)] = PRODUCTS
+    """Operator names, as patterns: their products, forward and backward, run on nvfp4 operands. Recipes leave
+    some layers out, which then stay in bf16."""
+
+    communication: Literal["compute", "nvfp4"] | None = None
+    """nvfp4: where an operand is redistributed, it is cast before and travels in nvfp4. If absent, as the
+    framework gathers operands; what experts exchange then travels as it is computed."""
+
+    saved: Literal["nvfp4", "compute"] = "nvfp4"
+    """What is kept of an input for the weight gradient: its transposed copy in nvfp4, or itself to be cast
+    again."""
+
+
 class PrecisionSpec(Section):
     """Number formats; ``bf16`` alone: bf16 weights and activations, fp32 gradients and master copy.
 
-    ``tf32`` alone is ``{compute: fp32, matmul: tf32}``, ``fp8`` alone ``{compute: bf16, matmul: fp8}``.
+    ``tf32`` alone is ``{compute: fp32, matmul: tf32}``, ``fp8`` alone ``{compute: bf16, matmul: fp8}``, and
+    ``nvfp4`` likewise.
     """
 
     shorthand: ClassVar[str] = "matmul"
@@ -46,11 +68,14 @@ class PrecisionSpec(Section):
     """Activations and the weights they meet."""
 
     matmul: MatmulName | None = None
-    """What matrix units multiply; the same as compute if absent. tf32 concerns their rate only, fp8 casts
-    operands."""
+    """What matrix units multiply; the same as compute if absent. tf32 concerns their rate only, fp8
+    and nvfp4 cast operands."""
 
     fp8: Fp8Spec | None = None
     """Which products run in fp8, with matmul fp8."""
+
+    nvfp4: Nvfp4Spec | None = None
+    """Which products run in nvfp4, with matmul nvfp4."""
 
     gradients: FloatName | None = None
     """Accumulated and reduced parameter gradients; the framework's choice if absent."""
@@ -65,7 +90,10 @@ class PrecisionSpec(Section):
             return written
         if written not in get_args(MatmulName):
             return {"matmul": written}
-        return {"compute": {"tf32": "fp32", "fp8": "bf16"}.get(written, written), "matmul": written}
+        return {
+            "compute": {"tf32": "fp32", "fp8": "bf16", "nvfp4": "bf16"}.get(written, written),
+            "matmul": written,
+        }
 
     @model_validator(mode="after")
     def _is_possible(self) -> PrecisionSpec:
@@ -76,15 +104,23 @@ class PrecisionSpec(Section):
                 path="matmul",
                 hint=f"with compute {self.compute}, write {' or '.join(possible)}",
             )
-        if self.fp8 is not None and self.multiplied != "fp8":
-            raise Refused(
-                f"matrix units multiply {self.multiplied}, so nothing runs in fp8",
-                path="fp8",
-                hint="write matmul: fp8, or leave the section out",
-            )
+        for section, narrow in ((self.fp8, "fp8"), (self.nvfp4, "nvfp4")):
+            if section is not None and self.multiplied != narrow:
+                raise Refused(
+                    f"matrix units multiply {self.multiplied}, so nothing runs in {narrow}",
+                    path=narrow,
+                    hint=f"write matmul: {narrow}, or leave the section out",
+                )
         return self
 
     @property
     def multiplied(self) -> str:
         """What matrix units multiply."""
         return self.matmul or self.compute
+
+    @property
+    def quantised(self) -> Fp8Spec | Nvfp4Spec | None:
+        """What is cast for matrix units; None: nothing."""
+        if self.multiplied == "nvfp4":
+            return self.nvfp4 or Nvfp4Spec()
+        return (self.fp8 or Fp8Spec()) if self.multiplied == "fp8" else None

@@ -6,7 +6,7 @@ Layers and micro-batches are lowered once; instances only bind names.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 
@@ -32,7 +32,7 @@ from simcluster.program.isa import (
 )
 from simcluster.program.lowering.collective_copies import with_copies
 from simcluster.program.lowering.fused_kernel import fused_work, with_traffic
-from simcluster.program.lowering.graph_launch import awaited_by_host, dispatch_costs
+from simcluster.program.lowering.graph_launch import awaited_by_host, dispatch_costs, named
 from simcluster.program.lowering.host_device_copies import copy_instruction, kernels_awaited
 from simcluster.program.lowering.host_operators import host_instruction
 from simcluster.program.lowering.lifetimes import ValueUses
@@ -53,7 +53,7 @@ from simcluster.program.lowering.storage import (
     whole_sizes,
     with_storage,
 )
-from simcluster.program.lowering.token_exchange import exchanged_choices, share_sent_once
+from simcluster.program.lowering.token_exchange import exchanged_choices, share_sent_once, sorted_besides
 from simcluster.program.lowering.unit_copies import with_unit_copies
 from simcluster.work import MATRIX_KERNELS, DType, Kernel, Work
 
@@ -142,7 +142,7 @@ class _CodeWriter:
         self.instructions = dispatch_costs(
             self.instructions,
             self.settings.policy.graphs.launch,
-            self.settings.policy.host_work.calls,
+            self._num_operators,
             self.settings.policy.host_work.group,
         )
         if phase in (FORWARD, RECOMPUTE):
@@ -256,12 +256,24 @@ class _CodeWriter:
         outputs = [self.slots[self._slot(value)].type for value in node.outputs]
         if isinstance(node.operator, Operator):
             adds = any(self.block.values[value].role in _ADDED for value in node.outputs)
-            works = map(self._rated, node.operator.work(inputs, outputs, accumulate=adds))
-            return tuple(with_traffic(works, node.operator, self.settings.policy.traffic))
+            made = node.operator.work(inputs, outputs, accumulate=adds)
+            works: Iterable[Work] = map(self._rated, made)
+            policy = self.settings.policy
+            unfused = policy.fused_softmax.leaves(node.operator, inputs)
+            traffic = policy.fused_softmax.traffic if unfused else policy.traffic
+            if policy.tokens_sorted and named(node.operator, traffic, None) is None:
+                works = sorted_besides(works, node.operator, inputs, outputs)
+            return tuple(with_traffic(works, node.operator, traffic))
         if self.block.values[node.outputs[0]].role is Role.VIEW:
             return ()
         moved = outputs[0].num_bytes
         return (Work(Kernel.COPY, outputs[0].dtype, flops=0, bytes_read=moved, bytes_written=moved),)
+
+    def _num_operators(self, call: Call) -> float:
+        """How many operators' time a call takes the host."""
+        policy = self.settings.policy
+        unfused = policy.fused_softmax.leaves(call.operator, [self.slots[slot].type for slot in call.inputs])
+        return named(call.operator, (policy.fused_softmax if unfused else policy.host_work).calls, 1.0)
 
     def _rated(self, work: Work) -> Work:
         """The work at the rate of the format in which matrix units multiply, by the kernel there is."""

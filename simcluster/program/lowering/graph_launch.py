@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from simcluster.layout import MovementKind
 from simcluster.model import Operator
-from simcluster.program.isa import Instruction, InstructionKind
+from simcluster.program.isa import Call, Instruction, InstructionKind
 from simcluster.work import Work
 
 Setting = TypeVar("Setting")
 
 
 def dispatch_costs(
-    instructions: Sequence[Instruction], launch: float, calls: Mapping[str, float], group: float = 0.0
+    instructions: Sequence[Instruction],
+    launch: float,
+    operators: Callable[[Call], float] | None = None,
+    group: float = 0.0,
 ) -> list[Instruction]:
     """The instructions of a code with the host time of each, in multiples of that for one operator.
 
     For the first kernel of a graph it launches the graph, which costs ``launch``; the others cost it nothing.
-    Everything else is dispatched by itself, and costs as many as ``calls`` has for its kind or family: of
-    operators in one kernel, the most. Products of groups cost ``group`` more for each group.
+    Everything else is dispatched by itself, and costs as many as ``operators`` says of its call: of
+    several in one kernel, the most. Products of groups cost ``group`` more for each group.
     """
     begun: set[str] = set()
     made = []
@@ -29,8 +33,8 @@ def dispatch_costs(
             first = runs_kernels(instruction) and instruction.piece not in begun
             instruction = replace(instruction, dispatch_cost=launch if first else 0.0)
             begun.update([instruction.piece] if first else ())
-        elif (calls or group) and runs_kernels(instruction):
-            cost = max(named(call.operator, calls, 1.0) for call in instruction.calls)
+        elif operators is not None and runs_kernels(instruction):
+            cost = max(map(operators, instruction.calls))
             groups = sum(_groups(work) for work in instruction.works) if group else 0
             instruction = replace(instruction, dispatch_cost=cost + group * groups)
         made.append(instruction)
@@ -43,17 +47,31 @@ def _groups(work: Work) -> int:
     return sizes["b"] if sizes.get("grouped") else 0
 
 
+EXCHANGE = "expert_exchange"
+"""What the host waits for if it reads how many tokens came when they are there."""
+
+
 def awaited_by_host(instructions: Sequence[Instruction], names: Collection[str]) -> list[Instruction]:
-    """The instructions; the host waits for kernels of operators of these kinds or families."""
+    """The instructions; the host waits for kernels of operators of these kinds or families, and with
+    ``EXCHANGE`` for tokens that ranks exchange before the products of experts.
+    """
     table = dict.fromkeys(names, True)
-    return [
-        replace(instruction, host_waits=True)
-        if table
-        and runs_kernels(instruction)
-        and any(named(call.operator, table, False) for call in instruction.calls)
-        else instruction
-        for instruction in instructions
-    ]
+    made: list[Instruction] = []
+    sent = False
+    for instruction in instructions:
+        waits = False
+        if table and runs_kernels(instruction):
+            waits = any(named(call.operator, table, False) for call in instruction.calls)
+            sent = not any(map(_groups, instruction.works)) and (sent or _sends_tokens(instruction))
+        elif sent and EXCHANGE in table:
+            waits = instruction.operation.startswith(MovementKind.ALL_TO_ALL)
+        made.append(replace(instruction, host_waits=True) if waits else instruction)
+    return made
+
+
+def _sends_tokens(instruction: Instruction) -> bool:
+    """Whether a kernel puts tokens in the slots of their experts."""
+    return any(named(call.operator, {"dispatch": True}, False) for call in instruction.calls)
 
 
 def named(operator: object, table: Mapping[str, Setting], otherwise: Setting) -> Setting:

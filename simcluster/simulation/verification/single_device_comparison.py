@@ -11,7 +11,7 @@ from simcluster.cluster import Cluster
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimulationError
 from simcluster.garbage import no_collection
-from simcluster.model import E4M3, E5M2, Generative, Model, padded, vocabulary_of
+from simcluster.model import E2M1, E4M3, E5M2, Generative, Model, padded, vocabulary_of
 from simcluster.plan import Plan
 from simcluster.printable import printable_text
 from simcluster.program import Program
@@ -165,6 +165,9 @@ def _formats(plan: Plan, dtype: str) -> Iterator[tuple[str, str, str]]:
     if plan.numerics.matmul is DType.FP8:
         bits = f"{E4M3} and {E5M2} significant bits, any exponent"
         yield "casts to fp8", "E4M3 and E5M2, scaled", bits if dtype == "float64" else "copies"
+    if plan.numerics.matmul is DType.NVFP4:
+        bits = f"{E2M1} significant bits, any exponent"
+        yield "casts to nvfp4", "E2M1, blocks of 16 scaled", bits if dtype == "float64" else "copies"
     for state, kept in plan.optimizer.states.items() if plan.optimizer else ():
         if kept is not DType.FP32:
             yield state, str(kept), dtype

@@ -11,13 +11,10 @@ import numpy as np
 from simcluster.analysis import (
     AllocationAccount,
     MemoryRule,
-    RunKind,
     dispatch_counts,
-    error_band_document,
     memory_maxima,
     program_of,
     report_memory,
-    step_flops,
     summarise_host_memory,
     summarise_run,
     summarise_servers,
@@ -25,12 +22,13 @@ from simcluster.analysis import (
 from simcluster.cluster import HostGroup
 from simcluster.engine import Timing
 from simcluster.layout import unsplit_mesh
-from simcluster.model import Model, Routed, Updates
+from simcluster.model import Flops, Model, Routed, Updates, forward_flops
 from simcluster.plan import Plan, describe_fusion, describe_profile, fusible_reductions, render
 from simcluster.program import HOST, CollectiveCalls, HostCalls, find_class_splits
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose import BuiltScenario
 from simcluster.simulation.views.assumed_figures import assumptions
+from simcluster.simulation.views.error_band import RunKind, error_band_document
 from simcluster.simulation.views.parameter_broadcast import summarise_parameter_broadcast
 from simcluster.simulation.views.search_document import search_document_of
 from simcluster.work import DType
@@ -48,7 +46,7 @@ def documents_of(built: BuiltScenario, timing: Timing, account: AllocationAccoun
         timing,
         task=spec.task,
         steps=spec.run.steps,
-        needed=step_flops(plan, built.scenario.model, spec.training),
+        needed=_step_flops(built),
         matmul=plan.numerics.matmul,
         host=HostCalls.of(plan),
         hosts=hosts,
@@ -69,6 +67,20 @@ def documents_of(built: BuiltScenario, timing: Timing, account: AllocationAccoun
         "classes": _classes(built),
         "topology": _topology(built),
     }
+
+
+def _step_flops(built: BuiltScenario) -> Flops:
+    """The matrix FLOPs of a step that the model needs, whatever a plan computes besides.
+
+    Of a training three times the forward pass of its sequences; of an inference the passes that are
+    simulated.
+    """
+    plan, model, training = built.plan, built.scenario.model, built.scenario.spec.training
+    if training is None:
+        return forward_flops(plan.logical) * plan.num_micro_batches
+    counted = model.for_flops if isinstance(model, Routed) else model
+    graph = counted.graph(1, training.seq_len, plan.numerics.compute, 1)
+    return forward_flops(graph) * (3 * training.global_batch)
 
 
 def _kind(built: BuiltScenario) -> RunKind:
@@ -297,6 +309,7 @@ def _framework(built: BuiltScenario) -> list[str]:
         built.scenario.framework.p2p_interleaved is not None,
         plan.pipeline.chain.num_chunks > 1,
     )
+    quantised = spec.task.formats.quantised
     idle = {
         "storage.headroom": spec.run.headroom is not None,
         "gradients": plan.numerics.gradients is DType.FP32 or spec.task.formats.gradients is not None,
@@ -306,6 +319,7 @@ def _framework(built: BuiltScenario) -> list[str]:
         or plan.sharding.weights,
         "accumulate": plan.sharding.gradients,
         "gradient_casts": plan.sharding.gradients or plan.numerics.gradients is plan.numerics.compute,
+        "quantised_gathers": quantised is None or quantised.communication is not None,
         "fp8_transposes": plan.numerics.matmul is not DType.FP8,
         "host_updates": not any(HOST in code.streams for code in built.program.codes),
         "gather": not plan.sharding.states or plan.sharding.weights or alone,

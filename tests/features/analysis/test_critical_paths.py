@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from simcluster.analysis import CriticalEntries, EntryGraph, PathParts, entry_slacks
+from simcluster.analysis.critical_path import CriticalEntries, EntryGraph, PathParts, entry_slacks
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario
 from simcluster.simulation.compose import run_alone

@@ -24,7 +24,7 @@ try:
 except ImportError:  # no such terminals on this system
     pty = None
 
-COMMAND = [sys.executable, "-m", "simcluster.cli"]
+COMMAND = [sys.executable, "-m", "simcluster"]
 FULL = Path("/dev/full")
 ENDLESS = ("--set", "run.steps=30000")
 LARGE = ("--set", "run.steps=12000")

@@ -9,7 +9,8 @@ import pytest
 import simpy
 
 from simcluster.analysis import find_idle_gaps, instruction_times
-from simcluster.engine import CapacityChange, Fabric, FlowPhase, Links, Transfer, Vectors, run
+from simcluster.engine import Fabric, run
+from simcluster.engine.communication import CapacityChange, FlowPhase, Links, Transfer, Vectors
 from simcluster.engine.communication.fabric import NO_LINKS
 from simcluster.engine.reference.flows import Network
 from simcluster.engine.reference.streams import (

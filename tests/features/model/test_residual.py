@@ -8,11 +8,11 @@ from functools import cache
 
 import pytest
 
-from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.layout import Movement, MovementKind
 from simcluster.model import Phase
+from simcluster.model.model_flops import forward_flops
 from simcluster.model.operators.batch_norm import BatchNorm
 from simcluster.model.operators.convolution import Conv2d
 from simcluster.model.spec.model_spec import ModelSpec

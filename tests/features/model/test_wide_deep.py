@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
 from simcluster.errors import PlanError
 from simcluster.layout import Movement
 from simcluster.model import TensorType
 from simcluster.model.families.wide_deep import WideDeep
+from simcluster.model.model_flops import forward_flops
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.simulation import verify
 from simcluster.simulation.compose.build import build_scenario

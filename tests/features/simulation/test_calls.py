@@ -143,8 +143,37 @@ def test_products_of_experts_cost_the_host_a_call_for_each_expert():
     assert set(more.values()) == {0.0, 4 * 0.25}  # four experts a rank; activations are no products
 
 
+@pytest.mark.parametrize(("samples", "passes", "operators"), [(1, (9, 8), (5, 5)), (2, (1, 1), (1, 1))])
+def test_scores_that_the_fused_softmax_does_not_take_cost_passes_and_calls(samples, passes, operators):
+    """Two heads a rank: one sample makes two matrices of scores, which do not fill a block, two make four."""
+    model = {**TINY_GPT, "max_positions": 256}
+    built = build_scenario(
+        Scenario.of(
+            {
+                "simcluster": 1,
+                "name": "scores",
+                "cluster": {"use": "dgx-a100", "hosts": 1},
+                "framework": "megatron-lm-2021",
+                "model": model,
+                "training": {"global_batch": 8, "micro_batch": samples, "seq_len": 256, "precision": "fp16"},
+                "parallel": {"mesh": {"data": 4, "tensor": 2}},
+            }
+        )
+    )
+    kernels = {
+        instruction.calls[0].operator.kind: instruction
+        for code in built.program.codes
+        for instruction in code.instructions
+        if ".softmax" in instruction.name
+    }
+    count = samples * 2 * 256 * 256
+    for kind, least, times, cost in zip(("softmax", "softmax_grad"), (4, 6), passes, operators, strict=True):
+        assert sum(work.bytes_moved for work in kernels[kind].works) == times * least * count
+        assert kernels[kind].dispatch_cost == cost
+
+
 def test_tokens_sorted_behind_an_exchange_are_moved_twice():
-    """Dispatch and combine move twice and 2.7 times the bytes; nothing else differs."""
+    """What is in slots, k rows a token, is read and written once more, tokens as well as their weights."""
 
     def moved(exchange):
         built = build_scenario(
@@ -168,7 +197,40 @@ def test_tokens_sorted_behind_an_exchange_are_moved_twice():
         }
 
     plain, ordered = moved("every_choice"), moved("sorted")
-    times = {
-        name.split(".")[-1]: ordered[name] / size for name, size in plain.items() if ordered[name] != size
+    more = {
+        name.split(".")[-1]: ordered[name] - size for name, size in plain.items() if ordered[name] != size
     }
-    assert times == {"dispatch": 2.0, "combine": pytest.approx(2.7, rel=1e-3), "weights": 2.0}
+    rows = 64 * 2
+    assert more == dict.fromkeys(("dispatch", "combine"), 2 * rows * TINY["hidden"] * 2) | {
+        "weights": 2 * rows * 2
+    }
+
+
+def test_the_host_waits_once_a_layer_for_counts_and_where_they_come_with_tokens_for_the_exchange():
+    def awaited(waits):
+        built = build_scenario(
+            Scenario.of(
+                {
+                    "simcluster": 1,
+                    "name": "awaited",
+                    "cluster": {"use": "dgx-h100", "hosts": 1},
+                    "framework": {"use": "megatron-core", "host_waits": waits},
+                    "model": TINY | {"experts": {"count": 8, "top_k": 2, "ffn": 64}},
+                    "training": {"global_batch": 8, "micro_batch": 1, "seq_len": 64},
+                    "parallel": {"mesh": {"data": 4, "expert": 2}},
+                }
+            )
+        )
+        return [
+            (instruction.name.split(".")[-1], instruction.action.name)
+            for code in built.program.codes
+            for instruction in code.instructions
+            if instruction.host_waits
+        ]
+
+    counts = awaited(["dispatch"])
+    assert counts == [("dispatch", "COMPUTE")]
+    both = awaited(["dispatch", "expert_exchange"])
+    assert both[:1] == counts
+    # Tokens go to the experts with their weights; what comes back is not awaited.
+    assert [action for _, action in both[1:]] == ["COLLECTIVE"]

@@ -338,6 +338,7 @@ def test_a_host_that_is_too_small_is_told():
         ({"activations": "host"}, {"host": "cpu-server"}, "no memory besides"),
         ({"auto": True, "activations": "host"}, {}, "auto chooses"),
         ({"hbm_ratio": 0.5}, {}, "automatic mode"),
+        ({"optimizer_states": "host", "cpu_ratio": 0.5}, {}, "a share of host_memory"),
         ({"gradients": "host"}, {"mesh": {"data": 4}}, "matches nothing of gradients"),
     ],
 )

@@ -187,6 +187,12 @@ def test_wrong_keys_of_the_section(servers, message):
         server_scenario(4, 2, **servers)
 
 
+@pytest.mark.parametrize("rows", [{"vocab_cache_size": 4000}, {"ids": "zipf:1.05"}, {"seed": 3}])
+def test_what_is_said_of_rows_is_refused_where_tables_travel_whole(rows):
+    with pytest.raises(PlanError, match="no table on servers travels by rows"):
+        build_scenario(server_scenario(4, 2, model=WIDE_DEEP, **rows))
+
+
 @pytest.mark.parametrize(
     ("training", "message"),
     [

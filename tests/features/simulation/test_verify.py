@@ -228,6 +228,8 @@ FORMATS = {
     "kept as it was": {**FP8, "fp8": {"saved": "compute"}},
     "some layers": {**FP8, "fp8": {"operators": ["layers.{1,2}.*", "head.logits"]}},
     "tf32": "tf32",
+    "nvfp4": "nvfp4",
+    "sent in nvfp4": {"matmul": "nvfp4", "nvfp4": {"communication": "nvfp4"}},
 }
 
 
@@ -240,7 +242,7 @@ def test_formats(precision, recipe, recompute):
     zero, model = (1, TINY_GPT) if recompute == "none" else (0, TINY)
     which = scenario(
         mesh,
-        host="dgx-h100",
+        host="dgx-b200",
         model=model,
         training={"precision": precision},
         recipe=recipe,

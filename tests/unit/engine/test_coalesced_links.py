@@ -10,7 +10,7 @@ import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.engine import Background, CapacityChange, FlowPhase, Links, Transfer, Vectors
+from simcluster.engine.communication import Background, CapacityChange, FlowPhase, Links, Transfer, Vectors
 from simcluster.engine.communication import coalesced_links as coalesced_links_module
 from simcluster.engine.communication.coalesced_links import coalesce_links
 from simcluster.engine.reference.flows import Network

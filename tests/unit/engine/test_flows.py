@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from simcluster.engine import Background, CapacityChange, FlowPhase, Links, Transfer, Vectors
+from simcluster.engine.communication import Background, CapacityChange, FlowPhase, Links, Transfer, Vectors
 from tests.support.flows import ends, network
 
 GB = 1e9

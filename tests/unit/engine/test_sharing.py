@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.engine import Vectors
+from simcluster.engine.communication import Vectors
 from simcluster.engine.communication.load_vectors import GRAIN
 from simcluster.engine.reference.sharing import fair_rates
 

@@ -24,7 +24,7 @@ QUICKSTART = FILES[0].with_stem("quickstart")
 SCHEMA = jsonschema.Draft202012Validator(scenario_schema())
 MAPPINGS = ({}, {"text": 1})
 SHORT_FORMS = {
-    "training.precision": ["fp32", "tf32", "fp16", "bf16", "fp8"],
+    "training.precision": ["fp32", "tf32", "fp16", "bf16", "fp8", "nvfp4"],
     "training.optimizer": ["sgd", "adamw", "lazy_adam"],
     "training.routing": ["uniform", "zipf:1.2"],
     "parallel.schedule": ["gpipe", "1F1B", "ZB-V"],

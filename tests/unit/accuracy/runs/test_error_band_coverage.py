@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.accuracy.runs.error_band_coverage import LEAST_RUNS, RunError, band_of, bands_of, coverage
-from simcluster.analysis import BandTable, ErrorBand, RunKind
+from simcluster.simulation import BandTable, ErrorBand, RunKind
 
 KIND = RunKind("h100", "fsdp", "data")
 

@@ -143,6 +143,11 @@ PARTS = {"context": "2", "data": "2"}
             "ring",
         ),
         (
+            {"framework": "mindspeed-llm", "offload": "swap-optimizer"},
+            "parallel.offload",
+            {"optimizer_states": "host"},
+        ),
+        (
             {**PARTS, "notes": "CP all-to-all (Ulysses-type)"},
             "parallel.strategies",
             [{"match": "layers.*.attention.core{,.*}", "split": {"heads": ["tensor", "context"]}}],
@@ -268,6 +273,14 @@ def test_a_share_of_the_peak_counts_flops_as_its_paper_does(tmp_path):
     (step, _) = predict_runs(read_runs(written(tmp_path, said)))
     assert step.measured == pytest.approx(flops / (0.5 * 312e12 * 8))
     assert step.assumed[-1] == "FLOPs that count attention as the full square"
+
+
+def test_a_share_without_a_peak_is_of_the_format_that_its_publishers_take(tmp_path):
+    said = {"metric": "mfu", "value": "50", "framework": "mindspeed-llm", "hardware": "Ascend 910B"}
+    (step, _) = predict_runs(read_runs(written(tmp_path, said)))
+    (stated, _) = predict_runs(read_runs(written(tmp_path, {**said, "notes": "MFU vs 313 TFLOP/s"})))
+    assert step.measured == pytest.approx(stated.measured)
+    assert step.assumed[-1].endswith("as the full square, and a share of the peak in fp16")
 
 
 RATES = [("mfu", "100", 72), ("model_tflops_per_gpu", "312", 72), ("hw_tflops_per_gpu", "312", 96)]

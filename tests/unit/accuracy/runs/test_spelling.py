@@ -145,7 +145,7 @@ def test_a_model_of_the_catalog_has_its_sizes(tmp_path):
         ({"model": "mamba2-2.7b"}, "layers with states instead of attention"),
         ({"model": "llava-7b"}, "no decoder of text"),
         ({"model": "llama2-7b LoRA"}, "low-rank adapters"),
-        ({"precision": "NVFP4"}, "matrices in fp4"),
+        ({"precision": "MXFP4"}, "matrices in MXFP4"),
         ({"offload": "activation offload"}, "offload of some activations"),
     ],
 )

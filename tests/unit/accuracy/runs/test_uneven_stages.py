@@ -40,6 +40,12 @@ def test_layers_without_work_leave_their_stages_short(tmp_path):
     Scenario.of(found)
 
 
+def test_second_chunks_of_a_v_go_back_over_the_stages(tmp_path):
+    folded = {**STAGES, "schedule": "dualpipev", "virtual_pipeline": "1"}
+    found = scenario_of(run_of(tmp_path, **folded, notes="flags: noop-layers=7")).data
+    assert found["parallel"]["schedule"]["stages"] == [[2, 2], [1, 2]]
+
+
 def test_a_large_head_leaves_the_last_stage_without_layers(tmp_path):
     run = run_of(
         tmp_path,

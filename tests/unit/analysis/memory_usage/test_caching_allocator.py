@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.analysis.memory_usage import CATEGORIES, replay_allocator
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
+from simcluster.analysis.memory_usage.allocator_replay import replay_allocator
 from simcluster.analysis.memory_usage.caching_allocator import POOL_CODE, CachingAllocator, Pool, PoolRules
 from simcluster.analysis.memory_usage.compiled_pool import CompiledPool
 from simcluster.analysis.memory_usage.memory_verdict import pool_rules

@@ -202,6 +202,12 @@ def test_context_parallelism_by_its_names(algorithm, heads, aloud):
     assert (fates(found, "--context-parallel-algo") == [TranslationStatus.UNSUPPORTED]) == aloud
 
 
+@pytest.mark.parametrize(("mask", "context"), [("causal", "ring"), ("general", "ring_masked")])
+def test_rings_skip_what_a_causal_mask_hides_unless_told(mask, context):
+    told = f"--context-parallel-size 8 --context-parallel-algo megatron_cp_algo --attention-mask-type {mask}"
+    assert read(LINE + told).data["parallel"]["context"] == context
+
+
 def test_latent_attention_has_its_norms_anyway():
     latent = (
         "--multi-latent-attention --qk-layernorm --kv-lora-rank 512 --qk-head-dim 128"
@@ -371,6 +377,13 @@ if [[ "$DTYPE" == "fp8" ]]; then ARGS=(--fp8-format hybrid); else ARGS=(--log-in
 {LINE} "${{ARGS[@]}}"'''
     assert read(text).data["training"]["precision"]["matmul"] == "fp8"
     assert "matmul" not in read(text, variables={"1": "bf16"}).data["training"]["precision"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "matmul"), [("--fp8-format hybrid", "fp8"), ("--fp4-format e2m1", "nvfp4")]
+)
+def test_narrow_formats_of_matmuls(flags, matmul):
+    assert read(f"{LINE} {flags}").data["training"]["precision"]["matmul"] == matmul
 
 
 def test_a_word_that_nothing_sets_is_told_and_not_charged_to_the_argument_before_it():

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
 from simcluster.model import Role, TensorType
 from simcluster.model.families.encoder import Encoder
+from simcluster.model.model_flops import forward_flops
 from simcluster.model.operators.attention import Attention
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.spec.model_spec import ModelSpec

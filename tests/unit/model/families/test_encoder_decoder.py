@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 from simcluster.model import TensorType
 from simcluster.model.families.encoder_decoder import EncoderDecoder
+from simcluster.model.model_flops import forward_flops
 from simcluster.model.operators.attention import Attention
 from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.relative_bias import buckets

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
 from simcluster.model import Region
 from simcluster.model.attributes.attention_scores import Scores
@@ -13,6 +12,7 @@ from simcluster.model.graph.block_builder import BlockBuilder
 from simcluster.model.graph.operator import TensorType
 from simcluster.model.layers.latent_attention import LatentAttention
 from simcluster.model.layers.transformer_layers import AttentionForm
+from simcluster.model.model_flops import forward_flops
 from simcluster.model.operators.rotary import Rotary
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.work import DType

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 from simcluster.model import Region
 from simcluster.model.graph.block_builder import BlockBuilder
 from simcluster.model.graph.operator import TensorType
 from simcluster.model.layers.mixture_of_experts import Experts
+from simcluster.model.model_flops import forward_flops
 from simcluster.model.operators.router import ExpertSlots, Route
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.work import DType

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 from simcluster.model import ModelSpec
+from simcluster.model.model_flops import forward_flops
 from simcluster.work import DType
 
 SIZES = {"layers": 3, "hidden": 16, "heads": 2, "ffn": 24, "vocab": 40}

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 from simcluster.model.graph.graph import Phase
+from simcluster.model.model_flops import forward_flops
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.work import DType
 from tests.support.onnx_networks import INT, File, helper, mlp, transformer

@@ -107,7 +107,9 @@ def test_without_copies_nothing_changes():
 
 
 def test_the_pass_casts_a_weight_again_for_the_backward():
-    plan = Fp8Plan(("layers.*.mlp.up",), communicate=False, keep=True, transposed=False)
+    plan = Fp8Plan(
+        DType.FP8, ("layers.*.mlp.up",), gathers=False, exchanges=False, keep=True, transposed=False
+    )
     before = quantise(pass_graphs.differentiated(DType.BF16), plan)
     block = cast_per_use(before).blocks["layer"]
     again = [node for node in of(block, Phase.BACKWARD) if node.name.endswith(".again")]

@@ -98,6 +98,30 @@ def test_operands_travel_as_they_are_unless_asked():
     assert sent(small) == {(Phase.FORWARD, DType.FP8): 2, (Phase.BACKWARD, DType.FP8): 4}
 
 
+def test_a_profile_may_gather_operands_as_they_are_cast():
+    """But not what experts exchange."""
+    gathering = {"quantised_gathers": True}
+    small = plan({"tensor": 2}, recipe="megatron_sp", framework=gathering).graph.blocks["layer"]
+    assert sent(small) == {(Phase.FORWARD, DType.FP8): 2, (Phase.BACKWARD, DType.FP8): 4}
+    model = {**TINY, "experts": {"count": 4, "top_k": 2, "ffn": 32}}
+    exchanged = {
+        block.values[node.inputs[0]].type.dtype
+        for block in plan({"data": 2, "expert": 2}, model=model, framework=gathering).graph.blocks.values()
+        for node in block.nodes
+        if isinstance(node.operator, Movement) and node.operator.kind is MovementKind.ALL_TO_ALL
+    }
+    assert DType.BF16 in exchanged and DType.FP8 not in exchanged
+
+
+def test_nvfp4_has_a_copy_for_every_dim_that_is_summed_over():
+    """Weights, in square blocks, are not transformed; no profile spares a copy."""
+    block = plan(precision="nvfp4", host="dgx-b200").logical.blocks["layer"]
+    for node in casts(block):
+        weight = block.values[node.inputs[0]].role is Role.PARAMETER
+        assert (node.operator.copies, node.operator.transformed) == (2, not weight), node.name
+        assert {block.values[value].type.dtype for value in node.outputs} == {DType.NVFP4}
+
+
 def test_what_is_kept_for_the_weight_gradient():
     kept = plan().logical.blocks["layer"]
     assert not [node for node in casts(kept) if node.name.endswith(".recast")]
@@ -167,6 +191,8 @@ def test_a_pattern_without_a_product_is_refused():
         ({"compute": "fp32", "matmul": "fp8"}, "training.precision.matmul", "fp32 or tf32"),
         ({"compute": "bf16", "matmul": "fp16"}, "training.precision.matmul", "bf16 or fp8"),
         ({"compute": "bf16", "fp8": {}}, "training.precision.fp8", "matmul: fp8"),
+        ({"matmul": "nvfp4", "fp8": {}}, "training.precision.fp8", "matmul: fp8"),
+        ({"compute": "fp16", "matmul": "nvfp4"}, "training.precision.matmul", "fp16 or fp8"),
     ],
 )
 def test_formats_that_do_not_go_together_are_refused(precision, path, hint):
@@ -182,6 +208,7 @@ def test_formats_that_do_not_go_together_are_refused(precision, path, hint):
     [
         ("cpu-server", "fp8", "fp64, fp32, bf16"),
         ("cpu-server", "tf32", "fp64, fp32, bf16"),
+        ("dgx-h100", "nvfp4", "fp64, fp32, tf32, fp16, bf16, fp8, int8"),
         ("dgx-a100", "fp8", "fp64, fp32, tf32, fp16, bf16, int8"),
         ("atlas-800t-a2", "fp8", "fp32, fp16, bf16"),
         ("atlas-800t-a2", "tf32", "fp32, fp16, bf16"),
@@ -203,19 +230,23 @@ def test_a_device_without_the_rate_is_refused(host, precision, has):
         ("tf32", DType.FP32, DType.TF32),
         ("bf16", DType.BF16, DType.BF16),
         ("fp8", DType.BF16, DType.FP8),
+        ("nvfp4", DType.BF16, DType.NVFP4),
         ({"compute": "fp16", "matmul": "fp8"}, DType.FP16, DType.FP8),
         ({"compute": "fp16"}, DType.FP16, DType.FP16),
     ],
 )
 def test_short_forms(written, compute, matmul):
-    found = plan(precision=written)
+    host = "dgx-b200" if written == "nvfp4" else "dgx-h100"
+    found = plan(precision=written, host=host)
     assert (found.numerics.compute, found.numerics.matmul) == (compute, matmul)
     assert all(isinstance(node.operator, Operator) for node in found.logical.blocks["layer"].nodes)
 
 
 def test_the_pass_casts_the_operands_of_the_chosen_products_once_each():
     before = pass_graphs.differentiated(DType.BF16)
-    plan = Fp8Plan(("layers.*.mlp.up",), communicate=False, keep=True, transposed=False)
+    plan = Fp8Plan(
+        DType.FP8, ("layers.*.mlp.up",), gathers=False, exchanges=False, keep=True, transposed=False
+    )
     graph = quantise(before, plan)
     old, block = (one.blocks["layer"] for one in (before, graph))
     weights = ["mlp.up.gate.weight", "mlp.up.up.weight"]

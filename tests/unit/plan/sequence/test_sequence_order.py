@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from simcluster.errors import PlanError
+from simcluster.model import RingTurns
+from simcluster.model.graph import TensorType
 from simcluster.plan.sequence.sequence_order import balance_causal_order, to_ring_attention
 from simcluster.work import DType
 from tests.support import pass_graphs
@@ -48,6 +50,20 @@ def test_attention_goes_around_in_as_many_turns_as_there_are_slices():
     assert [(name, operator.turns) for name, operator in found.items()] == [("layer.attention.core", 2)]
     with pytest.raises(PlanError, match="turns need equal parts"):
         to_ring_attention(graph, 3, PATH)
+
+
+def test_turns_that_mask_compute_every_score_twice_the_causal_work():
+    graph = pass_graphs.forward()
+    works = []
+    for masked in (False, True):
+        (operator,) = changed(graph, to_ring_attention(graph, 2, PATH, masked=masked)).values()
+        # Ranks ask again for the turns of their own mesh, and keep how these are computed.
+        again = operator.rewrite(RingTurns(2, operator.slice_length * 2))
+        steps = [part[1] for part in again.decompose(frozenset({"seq"})).parts if "turn" in part[0]]
+        q = TensorType((1, 4, 2, 1, 8), DType.FP32)
+        k = TensorType((1, 4, 2, 8), DType.FP32)
+        works.append([step.work((q, k, k), step.infer((q, k, k)))[0].flops for step in steps])
+    assert works[1] == [2 * flops for flops in works[0]]
 
 
 def test_products_and_softmax_by_themselves_take_no_turns():

@@ -67,4 +67,4 @@ def test_a_graph_is_launched_with_its_first_kernel():
         instruction("first", works=works, piece="f"),
         instruction("second", works=works, piece="f"),
     ]
-    assert [made.dispatch_cost for made in dispatch_costs(before, 2.5, {})] == [1.0, 0.0, 2.5, 0.0]
+    assert [made.dispatch_cost for made in dispatch_costs(before, 2.5)] == [1.0, 0.0, 2.5, 0.0]

@@ -165,7 +165,7 @@ def error_band_document(kind: RunKind) -> dict[str, Any]:
 @cache
 def shipped_bands() -> BandTable:
     """The table beside this file: YAML whose rows are JSON, read a line at a time as most runs want it."""
-    file = data_files("simcluster.analysis.metrics").get("error_bands")
+    file = data_files("simcluster.simulation.views").get("error_bands")
     if file is None:
         return BandTable({})
     written = file.read_text(encoding="utf-8").splitlines()

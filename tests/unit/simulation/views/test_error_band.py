@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.analysis.metrics.error_band import (
+from simcluster.simulation.views.error_band import (
     RunKind,
     error_band_document,
     shipped_bands,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.analysis.metrics.model_flops import forward_flops
 from simcluster.document import validate_data
 from simcluster.model import padded
+from simcluster.model.model_flops import forward_flops
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.simulation import simulate
 from simcluster.work import DType

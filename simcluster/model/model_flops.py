@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.deferred_dataclass import dataclass
-from simcluster.model import Graph, Model, Operator, Phase, Routed
-from simcluster.plan import Plan, TrainingSpec
+from simcluster.model.graph import Graph, Operator, Phase
 from simcluster.work import Kernel, Work
 
 _MATRIX = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
@@ -76,29 +74,7 @@ def forward_flops(graph: Graph) -> Flops:
     return sum((per_block[instance.block] for instance in graph.instances), Flops())
 
 
-def step_flops(plan: Plan, model: Model, training: TrainingSpec | None) -> Flops:
-    """The matrix FLOPs of a step that the model needs, whatever a plan computes besides.
-
-    Of a training three times the forward pass of its sequences; of an inference, without a ``training``
-    section, the passes that are simulated.
-    """
-    if training is None:
-        return forward_flops(plan.logical) * plan.num_micro_batches
-    counted = model.for_flops if isinstance(model, Routed) else model
-    return forward_flops(counted.graph(1, training.seq_len, plan.numerics.compute, 1)) * (
-        3 * training.global_batch
-    )
-
-
 def prefill_flops(graph: Graph) -> Flops:
     """The matrix FLOPs of the prefill of one micro-batch, of a graph with passes for several tokens."""
     first = tuple(instance for instance in graph.instances if not instance.repeats)
     return forward_flops(Graph({instance.block: graph.block_of(instance) for instance in first}, first))
-
-
-def executed_flops(placed: PlacedProgram, steps: int) -> Flops:
-    """The matrix FLOPs that all ranks execute in so many steps, recomputation included."""
-    total = Flops()
-    for code, runs in placed.executions(steps):
-        total += matrix_flops(work for instruction in code.instructions for work in instruction.works) * runs
-    return total
