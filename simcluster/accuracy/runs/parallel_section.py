@@ -93,9 +93,9 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
             parallel["overlap"] = {"tensor": overlap}
     if context > 1:
         entry = None
-        said = known_words().context(run.words["framework"], run.words["model"], run.words.get("notes", ""))
-        algorithm = said.algorithm
-        assumed += (said.why,) if said.assumed else ()
+        words = known_words().context(run.words["framework"], run.words["model"], run.words.get("notes", ""))
+        algorithm: str = words.algorithm
+        assumed += (words.why,) if words.assumed else ()
         if algorithm == "ulysses":
             heads = run.count("heads")
             entry = ulysses_entry({"tensor": tensor, "context": context}, heads, run.count("kv_heads", heads))
