@@ -131,6 +131,13 @@ def test_notes_state_what_columns_do_not(tmp_path, change, section, value):
     )
 
 
+@pytest.mark.parametrize(("model", "use"), [("bert-48l", "bert-large"), ("BERT-base", "bert-base")])
+def test_encoders_are_no_decoders(tmp_path, model, use):
+    found = scenario_of(run_of(tmp_path, model=model)).data
+    assert (found["model"]["use"], found["model"]["layers"]) == (use, 2)
+    Scenario.of(found)
+
+
 def test_a_model_of_the_catalog_has_its_sizes(tmp_path):
     unsized = {"layers": "", "hidden": "", "heads": "", "vocab": "", "model": "Qwen3-0.6B"}
     assert scenario_of(run_of(tmp_path, **unsized)).data["model"]["use"] == "qwen3-0.6b"
