@@ -41,7 +41,7 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
     framework = framework_of(run)
     precision = words.precision(run.words["precision"], notes)
     if precision is None:
-        raise PlanError(f"no number formats are known as '{run.words['precision']}'")
+        raise PlanError(f"the precision '{run.words['precision']}' is unknown")
     architecture, again = architecture_of(run), recomputation_of(run, framework.block)
     practices = _Practices.of(run, framework.profile, "lamb" if "LAMB" in notes else "adamw")
     parallel = parallel_plan(run, framework.profile, mtp=architecture.has_mtp_layers)
@@ -140,7 +140,7 @@ def _nearest_framework(run: MeasuredRun) -> FrameworkWords:
     else:
         nearest = "fsdp" if run.words["zero_stage"] == "3" else "ddp"
     named = run.words["framework"]
-    why = f"the framework profile {nearest}: none is known for '{named}'"
+    why = f"the framework profile is {nearest}: there is none for '{named}'"
     return FrameworkWords(words=named or "-", profile=nearest, why=why, nearest=True)
 
 
@@ -155,7 +155,7 @@ def _cluster(run: MeasuredRun, entry: HardwareSpec | None) -> dict[str, Any]:
     stated = run.words.get("inter_link", "") if entry is None else ""
     entry = entry or hardware_of(hardware, run.words.get("notes", ""), stated)
     if entry is None:
-        raise PlanError(f"no host of the catalog is known to be '{hardware}'")
+        raise PlanError(f"no host of the catalog matches the hardware '{hardware}'")
     devices, host = run.counts["num_devices"], load_cluster(entry.cluster).host
     per_host = min(run.count("devices_per_host", host.num_devices), host.num_devices)
     written: dict[str, Any] = {"use": entry.cluster}
