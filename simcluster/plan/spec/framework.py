@@ -378,6 +378,10 @@ def _names(value: Any) -> list[str]:
     return [name for part in value for name in _names(part)]
 
 
+_EXCHANGED_TOKENS = (("host_waits",), "expert_exchange")
+"""What the host may wait for that is no operator: tokens that ranks exchange before the experts run."""
+
+
 def _check_operators(names: Mapping[tuple[str, ...], list[str]]) -> None:
     """Refused if one of the names, by keys, is neither an operator's nor a family's."""
     from simcluster.model import operator_kinds
@@ -387,7 +391,7 @@ def _check_operators(names: Mapping[tuple[str, ...], list[str]]) -> None:
     known = plain | {f"weighed_{name}" for name in plain}
     for path, written in names.items():
         for name in written:
-            if name not in known:
+            if name not in known and (path, name) != _EXCHANGED_TOKENS:
                 raise Refused(
                     f"no operator and no family of operators is called '{name}'",
                     path=".".join(path),
