@@ -5,6 +5,10 @@
     result = simcluster.simulate("scenarios/quickstart.yaml")
     print(result)
 
+``load`` reads a scenario. ``verify``, ``explain``, ``whatif``, ``advise``, ``compare``, ``sweep`` and
+``check`` do what the commands of these names do, ``simulate`` is ``run``, ``find_plan`` is ``search``.
+``collective`` and ``catalog`` need no scenario. ``simcluster guide jupyter`` has examples of all.
+
 Names are resolved when they are first used (PEP 562), so importing the package costs nothing.
 """
 

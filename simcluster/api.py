@@ -99,7 +99,7 @@ def simulate(
     replications: int = 1,
     jobs: int = 1,
 ) -> Result:
-    """The result of running a scenario: given itself, by its file, or as a dict of what a file would say.
+    """The ``Result`` of simulating a scenario: a file, a ``Scenario``, or a dict with the keys of a file.
 
     With ``unfold`` every rank is simulated, not one of each class of equal ranks. A job over days is run
     ``replications`` times with other draws, by ``jobs`` processes. A plan that does not fit
@@ -120,7 +120,7 @@ def verify(
     dtype: Literal["float64", "float32"] = "float64",
     save: str | Path | None = None,
 ) -> Verification:
-    """Whether the plan computes what one device computes: a small form of it is run on real values.
+    """Whether the plan computes what one device computes, tested on a small form of it with real values.
 
     Loss, gradients and updated parameters of two steps are compared. The answer is true or false as they
     agree, its ``check`` raises where they do not, and ``print`` shows the table. With ``save`` what the ranks
@@ -144,7 +144,7 @@ def sweep(
     restart: bool = False,
     watch: Callable[[int], None] | None = None,
 ) -> SweepResult:
-    """The figures of all combinations of some values: ``vary={"parallel.mesh.tensor": [1, 2, 4, 8]}``.
+    """A table with a row for each combination of values: ``vary={"parallel.mesh.tensor": [1, 2, 4, 8]}``.
 
     ``objective`` is a figure of ``simcluster sweep --objective``, by default the time of a step. Points are
     simulated by ``jobs`` processes (one for each processor), on the workers of a Dask scheduler (``dask``:
@@ -182,7 +182,7 @@ def sweep(
 
 
 def infer_predict_layout(scenario: GivenScenario) -> dict[str, dict[str, Any]]:
-    """How every weight of an inference lies on the devices, by full name, as MindSpore's function tells it.
+    """How every weight of an inference lies on the devices, by full name, as MindSpore's function gives it.
 
     Of each: ``stages`` that hold it, ``shape``, ``dtype``, the ``device_matrix`` of a stage's ranks, the
     ``tensor_map`` (per dim its place in the matrix counted from the right, -1: whole) and ``slice_shape``.
@@ -202,7 +202,7 @@ def _plain(value: object) -> object:
 
 
 class Result(RunPlots):
-    """What a simulation found.
+    """The result of a simulation: its figures, tables, plots and reports.
 
     Every figure of the summary is an attribute: seconds, bytes, and rates per second; means over ranks, with
     ``_max`` the largest of any class. ``print`` shows the summary, a notebook the whole report. What was

@@ -116,6 +116,16 @@ def count(value: float) -> str:
     return _prefixed(value, 1000.0, ("", "k", "M", "B", "T")).rstrip()
 
 
+def energy(joules: float) -> str:
+    """Energy to read, from joules: ``417 Wh``, ``3.42 MWh``."""
+    return _prefixed(joules / 3600, 1000.0, ("Wh", "kWh", "MWh", "GWh", "TWh"))
+
+
+def amount(value: float) -> str:
+    """Money to read, to three digits or the whole unit: ``0.76``, ``1,234``."""
+    return _digits(value)
+
+
 def percent(value: float) -> str:
     """A share to read: ``41.3 %``."""
     return f"{100 * value:.1f} %"

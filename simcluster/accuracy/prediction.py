@@ -68,9 +68,9 @@ def predict(rows: Iterable[MeasuredRow], cluster: str | None = None) -> list[Pre
 
 def _predicted(row: MeasuredRow, entry: HardwareSpec | None) -> Prediction:
     if row.operation not in PRICED:
-        return Prediction(row, reason=f"'{row.operation}' is no operation that the simulator prices")
+        return Prediction(row, reason=f"'{row.operation}' is not an operation that the simulator prices")
     if entry is None:
-        return Prediction(row, reason=f"no host of the catalog is known to be '{row.hardware}'")
+        return Prediction(row, reason=f"no host of the catalog matches the hardware '{row.hardware}'")
     try:
         if row.operation == HOST_COPY:
             return _host_copy(row, entry)

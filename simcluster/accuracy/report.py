@@ -52,7 +52,7 @@ def accuracy_text(
     if any(not prediction.cluster and prediction.row.operation in PRICED for prediction in predictions):
         known = "; ".join(dict.fromkeys(entry.words for entry in known_hardware()))
         parts += ["", Text(f"Hardware that is known: {known}; any other with --cluster NAME", "dim")]
-    what = "error = predicted / measured time - 1; bias: its median, + means predicted slower"
+    what = "error = predicted / measured time - 1; bias: the median error, + where the prediction is slower"
     return render_text(*parts, "", Text(what, "dim"), colour=colour)
 
 

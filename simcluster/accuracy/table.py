@@ -65,7 +65,7 @@ def parse_count(cells: Mapping[str, str], title: str) -> int | None:
         return None
     number = parse_whole(text)
     if not number:
-        raise ValueError(f"{title} '{text}' is no whole number of at least one")
+        raise ValueError(f"{title} '{text}' is not a whole number of at least one")
     return number
 
 
@@ -101,7 +101,7 @@ def parse_figure(cells: Mapping[str, str], title: str) -> float | None:
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{title} '{text}' is no number above zero")
+        raise ValueError(f"{title} '{text}' is not a number above zero")
     return value
 
 
@@ -142,7 +142,7 @@ def _reader(path: str | Path) -> Reader:
 
 
 def _no_csv(path: str | Path, reader: Reader, error: csv.Error) -> Problem:
-    return Problem(f"this is no CSV: {error}", where=f"{path}:{reader.line_num}")
+    return Problem(f"this is not CSV: {error}", where=f"{path}:{reader.line_num}")
 
 
 def _head(reader: Iterator[list[str]]) -> list[str]:

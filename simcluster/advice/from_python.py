@@ -19,7 +19,7 @@ def advise(
     jobs: int | None = None,
     dask: str | None = None,
 ) -> GivenAdvice:
-    """What to change of a plan: what its run gives a reason for, each tried, and what gains put together.
+    """What to change in a plan: tips with reasons, each simulated, and the combination of those that help.
 
     ``print`` shows it; ``changes`` are what to set, as key paths and YAML texts, ``final`` the figures with
     all of them, ``rounds`` the tips that were tried. What is slowest then is looked for again, so many

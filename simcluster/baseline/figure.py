@@ -108,7 +108,7 @@ def figure_text(figure: str, written: float | str) -> float:
         )
     match = _PERCENT.fullmatch(written.strip())
     if match is None:
-        raise ValueError(f"'{written}' is no share; write for example '45 %', or 0.45")
+        raise ValueError(f"'{written}' is not a share; write for example '45 %', or 0.45")
     return float(match[1]) / 100
 
 

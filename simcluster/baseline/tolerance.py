@@ -84,7 +84,7 @@ def _read(text: str, figure: str) -> FigureTolerance:
         amount = float(text.removesuffix("%"))
     except ValueError:
         if measured is None or relative:
-            raise ValueError(f"'{text}' is no number") from None
+            raise ValueError(f"'{text}' is not a number") from None
         amount = units.parse(text, measured)
     if not math.isfinite(amount) or amount < 0:
         raise ValueError("must be a finite number of at least 0")

@@ -57,7 +57,7 @@ class ComparedPlans:
 def compare(
     *plans: GivenScenario | HasRun, vary: Mapping[str, Iterable[object]] | None = None
 ) -> ComparedPlans:
-    """Plans side by side, the first of which the others are measured by: what differs, and by what cause.
+    """Plans side by side, each compared with the first: which figures differ, and why.
 
     Each is a scenario as ``simulate`` takes it, a result, or the file of a saved run. ``vary`` compares one
     scenario with itself changed: ``compare("plan.yaml", vary={"training.micro_batch": [2, 4]})``. Raises

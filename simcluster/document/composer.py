@@ -39,7 +39,7 @@ def compose(source: SourceText) -> DocumentNode | None:
     except (ValueError, OverflowError):  # the parser's own slip over an escape beyond Unicode
         beyond = _BEYOND_UNICODE.search(source.text)
         index = beyond.start() if beyond else 0
-        raise error_at(source, index, "this escape is no Unicode character") from None
+        raise error_at(source, index, "this escape is not a Unicode character") from None
 
 
 class _Composer:
@@ -102,7 +102,7 @@ class _Composer:
     def scalar(self, event: Any, mark: Mark, key: Mark) -> DocumentNode:
         if event.style is not None:
             if _SURROGATE.search(event.value):
-                raise self.error(event, "an escape in this text is no Unicode character")
+                raise self.error(event, "an escape in this text is not a Unicode character")
             return DocumentNode(event.value, mark, key)
         try:
             data = resolve(event.value)

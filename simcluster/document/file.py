@@ -92,8 +92,13 @@ def _kind(mode: int) -> str:
 
 
 def _similar(path: Path) -> str:
-    """Words about the file beside the missing one that is named most like it."""
+    """Words about the file that is named most like the missing one: beside it, or among the scenarios of a
+    checkout (``quickstart`` for ``scenarios/quickstart.yaml``).
+    """
     suffixes = {".yaml", ".yml", path.suffix}
+    shipped = Path("scenarios", path.name).with_suffix(".yaml")
+    if len(path.parts) == 1 and shipped.is_file():
+        return f"; did you mean '{shipped}'?"
     try:
         known = {sibling.name for sibling in path.parent.iterdir() if sibling.suffix in suffixes}
     except OSError:

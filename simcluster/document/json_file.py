@@ -17,11 +17,11 @@ def json_object(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(content.decode("utf-8"))
     except ValueError as error:
-        raise Refused(f"is no JSON: {error}") from error
+        raise Refused(f"is not JSON: {error}") from error
     except RecursionError:
         raise Refused(_TOO_DEEP) from None
     if not isinstance(data, dict):
-        raise Refused("is no JSON object")
+        raise Refused("is not JSON object")
     if _depth(data) > MAX_DEPTH:
         raise Refused(_TOO_DEEP)
     return data

@@ -49,7 +49,7 @@ class Quantity:
 
     def _serialize(self, value: Any) -> str:
         if not isinstance(value, (int, float)):  # in a union, another branch writes it
-            raise PydanticSerializationUnexpectedValue(f"{value!r} is no quantity")
+            raise PydanticSerializationUnexpectedValue(f"{value!r} is not a quantity")
         return self.write(value)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -134,7 +134,7 @@ _WORDS: tuple[tuple[str, _Words], ...] = (
     ),
     (
         r"found unknown escape character '(.+)'",
-        _saying(r"'\{0}' is no escape in double quotes; use single quotes, or write '\\{0}'"),
+        _saying(r"'\{0}' is not an escape in double quotes; use single quotes, or write '\\{0}'"),
     ),
     (
         r"expected escape sequence of (\d+) hex",

@@ -85,9 +85,11 @@ def preformatted(text: str) -> Markup:
 
 def html_page(title: str, style: str, body: str) -> str:
     """A whole page for a browser, for light and dark screens; ``style`` is that of its body."""
+    look = f"{FONT};font-size:13px;line-height:1.45;padding:0 12px;{style}"
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="color-scheme" content="light dark"></head><body style="{style}">{body}</body></html>\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta name="color-scheme" content="light dark"></head><body style="{look}">{body}</body></html>\n'
     )
 
 

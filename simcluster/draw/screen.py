@@ -26,7 +26,7 @@ def screen_width(width: int | None = None) -> int:
 
 
 def render_text(*renderables: RenderableType, width: int | None = None, colour: bool = False) -> str:
-    """The text of rich renderables one below the other, no line longer than ``width``.
+    """The text of rich renderables one below the other, in ``width`` columns; only tables may be wider.
 
     With ``colour`` it holds ANSI codes of the sixteen colours; without, none. What is drawn holds no others:
     those in names are spelled out. Lines have no trailing blanks, and the text no trailing newline.
@@ -45,7 +45,7 @@ def render_text(*renderables: RenderableType, width: int | None = None, colour: 
     )
     with console.capture() as capture:
         for renderable in renderables:
-            console.print(_Printable(renderable))
+            console.print(_Printable(renderable), crop=False)
     return "\n".join(_TRAILING.sub(r"\1", line) for line in capture.get().split("\n")).rstrip("\n")
 
 

@@ -6,12 +6,16 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
 from simcluster.deferred_dataclass import dataclass
 
 Cell = str | Text
+
+_LEAST_TEXT = 16
+"""Cells to which text that may wrap is narrowed at most: what is narrower still cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +43,12 @@ def csv_text(*rows: Iterable[object]) -> str:
 def text_table(columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], *, indent: int = 0) -> Table:
     """A table without lines; titles are shown if any column has one.
 
-    Quantities are flush right. Where the screen is too narrow, columns that may wrap do.
+    Quantities are flush right. Where the screen is too narrow, columns that may wrap do; what still does not
+    fit makes the table wider than the screen, so that no figure is cut.
     """
     wanted = [Column(column) if isinstance(column, str) else column for column in columns]
-    table = Table(
+    lines = list(rows)
+    table = _WholeTable(
         box=None,
         show_header=any(column.title for column in wanted),
         pad_edge=False,
@@ -50,15 +56,30 @@ def text_table(columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], 
         header_style="",
     )
     if indent:
-        table.add_column(width=max(0, indent - 2))
+        table.add_column(width=max(0, indent - 2), min_width=max(0, indent - 2))
     for index, column in enumerate(wanted):
         table.add_column(
             Text(column.title, "dim" if index else "bold"),
             justify="right" if column.quantity else "left",
             no_wrap=not column.wraps,
-            overflow="fold" if column.wraps else "ellipsis",
+            overflow="fold",
             style=column.style,
+            min_width=_least_width(column, [line[index] for line in lines]),
         )
-    for row in rows:
-        table.add_row(*([""] if indent else []), *row)
+    for line in lines:
+        table.add_row(*([""] if indent else []), *line)
     return table
+
+
+class _WholeTable(Table):
+    """A table that is never narrower than its columns must be: rich would cut or drop some."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        least = sum(column.min_width or 0 for column in self.columns) + 2 * (len(self.columns) - 1)
+        yield from super().__rich_console__(console, options.update_width(max(options.max_width, least)))
+
+
+def _least_width(column: Column, cells: Sequence[Cell]) -> int:
+    widths = (Text(cell).cell_len if isinstance(cell, str) else cell.cell_len for cell in cells)
+    width = max([Text(column.title).cell_len, *widths])
+    return min(width, _LEAST_TEXT) if column.wraps else width

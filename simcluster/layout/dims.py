@@ -124,7 +124,7 @@ class Dims:
         for length, window in sizes:
             if length * window.step != size:
                 return (
-                    f"{dim} {size} is no multiple of {window.step}, the step of the windows over it: "
+                    f"{dim} {size} is not a multiple of {window.step}, the step of the windows over it: "
                     f"{size} / {window.step} = {size / window.step:g}"
                 )
         for length, window in sizes:

@@ -257,7 +257,7 @@ def _bytes(text: str) -> int:
     written = f"{letter[1]}{letter[2].upper()}iB" if letter else text
     num_bytes = units.parse(written, units.Dimension.BYTES)
     if num_bytes < 1 or num_bytes % 1:
-        raise ValueError(f"'{text.strip()}' is no whole number of bytes, at least one")
+        raise ValueError(f"'{text.strip()}' is not a whole number of bytes, at least one")
     if num_bytes > MOST_BYTES:
         raise ValueError(f"'{text.strip()}' is larger than {units.size(MOST_BYTES)}")
     return int(num_bytes)

@@ -40,7 +40,7 @@ class CatalogListing:
 
 
 def catalog(family_or_name: str = "", name: str = "") -> CatalogListing:
-    """What is shipped: all titles, those of a family (``"models"``), or an entry (``"h100-sxm"``).
+    """The catalog: all titles, those of a family (``"models"``), or one entry (``"h100-sxm"``) with sources.
 
     An entry has every figure, where it comes from, and whether it is measured, stated by the vendor or
     assumed. ``catalog("frameworks", "fsdp")`` says which, where two families have one name. Raises
@@ -72,7 +72,7 @@ def collective(
     parts: str | None = None,
     seed: int | None = None,
 ) -> CollectiveBenchmark:
-    """What a collective takes at several sizes, as nccl-tests prints it, with the cluster to itself.
+    """The time of a collective at several sizes, as nccl-tests prints it; nothing else uses the cluster.
 
     ``cluster`` is a host of the catalog, ``hosts`` how many of them. ``sizes`` are doubled (``1KiB..8GiB``),
     listed (``1KiB,3MiB``), or bytes; ``ranks`` those that take part, by default all. ``parts`` are the

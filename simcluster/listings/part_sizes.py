@@ -63,7 +63,7 @@ def _row(line: str, where: str, num_ranks: int) -> list[int]:
     sizes = []
     for word in line.split(","):
         if not word.strip().isdecimal() or len(word.strip()) > 16:
-            raise ValueError(f"{where}: '{word.strip()}' is no whole number of bytes")
+            raise ValueError(f"{where}: '{word.strip()}' is not a whole number of bytes")
         sizes.append(int(word))
     if len(sizes) != num_ranks:
         raise ValueError(f"{where}: {len(sizes)} numbers; {num_ranks} ranks need one each")

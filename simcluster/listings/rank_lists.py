@@ -14,7 +14,7 @@ def rank_list(text: str, num_devices: int) -> NDArray[np.int64]:
     for word in text.split(","):
         first, _, last = (part.strip() for part in word.partition("-"))
         if not first.isdecimal() or not (last or first).isdecimal() or (not last and "-" in word):
-            raise ValueError(f"'{word.strip()}' is no rank; write for example 0,8,16-23")
+            raise ValueError(f"'{word.strip()}' is not a rank; write for example 0,8,16-23")
         low, high = int(first), int(last or first)
         if high < low:
             raise ValueError(f"'{word.strip()}' counts down; write {high}-{low}")

@@ -19,7 +19,7 @@ def check_library(cluster: ClusterSpec) -> None:
         at = f"cluster.groups.{number}" if cluster.groups else "cluster"
         for name in group.host.collectives if group.host else ():
             if name not in known:
-                message = f"'{name}' is no algorithm and no operation"
+                message = f"'{name}' is neither an algorithm nor an operation"
                 problems.append(Problem(message, f"{at}.host.collectives.{name}", nearest(name, known)))
     if problems:
         raise Refused(*problems)

@@ -29,7 +29,7 @@ Located = TypeVar("Located", bound=SimclusterError)
 
 @dataclass(frozen=True, repr=False)
 class Scenario:
-    """What a user wrote, validated; ``document`` is None if it was given as plain data.
+    """A scenario: what a user wrote, validated; ``document`` is None if it was given as plain data.
 
     ``folder`` is where relative paths in the scenario start. A tenant has a ``place``, the hosts it was
     given; one that is written out in the document of another scenario stands there ``under`` a key path.
@@ -68,7 +68,8 @@ class Scenario:
         """
         document = self.document
         if document is None:
-            data = self.spec.model_dump(mode="json", exclude_unset=True)
+            # In another process figures have lost the type of their value, of which pydantic would warn.
+            data = self.spec.model_dump(mode="json", exclude_unset=True, warnings=False)
             document = Document.parse(json.dumps(data), self.name)
         document = _with_values(document, self.folder, changes, option)
         return Scenario(validate(document, ScenarioSpec, folder=self.folder), document, self.folder)

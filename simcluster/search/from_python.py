@@ -31,12 +31,12 @@ def find_plan(
     dask: str | None = None,
     watch: Callable[[int], None] | None = None,
 ) -> FoundPlan:
-    """The best plan of a scenario's model and cluster, by the simulator, and what it took to find it.
+    """The best plan for a scenario's model and cluster, with the proof, and the table of the next best.
 
     ``over`` are keys of ``simcluster search --over``, such as ``["mesh", "micro_batch=1,2,4"]``; by default
-    the usual ones. ``limit_memory`` is the share of a device's memory that a plan may need, ``budget_s`` the
-    seconds after which no further plan is begun. ``print`` shows the table; ``best`` is None where no plan
-    fits, ``scenario`` the scenario with the best plan. ``keep`` is a file in which simulated plans are kept,
+    those of the command. ``limit_memory`` is the share of a device's memory that a plan may need,
+    ``budget_s`` the seconds after which no further plan is begun. ``print`` shows the table; ``best`` is None
+    where no plan fits, ``scenario`` the scenario with the best plan. ``keep`` is a file of simulated plans,
     so that the same call goes on after an interruption; ``restart`` throws them away. Plans are simulated as
     ``simcluster.sweep`` does its points; ``watch`` is called with how many have been.
 

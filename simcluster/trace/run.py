@@ -124,12 +124,16 @@ class Run:
                 tables = {name: _read(archive, name) for name in _TABLES}
                 recording = Recording(**{name: _read(archive, f"recording.{name}") for name in _RECORDED})
                 return cls(recording, **tables, documents=orjson.loads(archive.read("documents.json")))
+        except zipfile.BadZipFile as error:
+            raise TraceError(
+                f"{path} is not a saved run; simcluster run SCENARIO --out DIR saves one in DIR"
+            ) from error
         except _UNREADABLE as error:
             raise TraceError(f"{path} is not a saved run: {error}") from error
 
 
 _UNREADABLE = (
-    *(OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error),
+    *(OSError, EOFError, KeyError, ValueError, zlib.error),
     # What zipfile says of members that are compressed, or encrypted, as those of no run are.
     *(NotImplementedError, RuntimeError),
 )

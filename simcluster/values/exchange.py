@@ -70,7 +70,7 @@ def exchange_arrays(
     if movement.kind is MovementKind.REDUCE:
         total = _reduced(arrays, movement.reduction)
         return [total, *(np.zeros_like(total) for _ in arrays[1:])]
-    raise ValueError(f"a {movement.kind} is no exchange")
+    raise ValueError(f"a {movement.kind} is not an exchange")
 
 
 def _with_halos(movement: Movement, arrays: Sequence[Array]) -> list[Array]:

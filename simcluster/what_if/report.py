@@ -108,7 +108,7 @@ def _rule(answer: WhatIf) -> str:
 def _without(answer: WhatIf) -> str:
     """Which figures change nothing."""
     names = [str(effect.figure) for effect in answer.effects if not effect.matters]
-    return f"No effect worth telling: {', '.join(names)}." if names else ""
+    return f"Almost no effect: {', '.join(names)}." if names else ""
 
 
 def _row(answer: WhatIf, effect: FigureEffect) -> list[str | Text]:

@@ -96,5 +96,5 @@ class Journal:
             if first["journal"] == _FORMAT:
                 return first, {int(index): result for index, result in entries}
         raise ScenarioError(
-            Problem("this file is there, and is no journal of simcluster", where=str(self.path))
+            Problem("this file exists and is not a journal of simcluster", where=str(self.path))
         )

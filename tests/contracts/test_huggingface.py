@@ -154,8 +154,8 @@ BLOOM, MPT = config_of("bloom-176b"), config_of("mpt-7b")
 @pytest.mark.parametrize(
     ("config", "message", "hint"),
     [
-        ("{", "is no JSON", ""),
-        ("[1, 2]", "is no JSON object", ""),
+        ("{", "is not JSON", ""),
+        ("[1, 2]", "is not JSON object", ""),
         (
             {},
             "model_type 'None' is not supported",
@@ -188,7 +188,7 @@ BLOOM, MPT = config_of("bloom-176b"), config_of("mpt-7b")
         (LLAMA | {"hidden_size": 4096.5}, "hidden must be a positive integer, not 4096.5", ""),
         (LLAMA | {"vocab_size": "many"}, "vocab must be a positive integer, not 'many'", ""),
         (LLAMA | {"num_attention_heads": None}, "'num_attention_heads' is missing", ""),
-        (LLAMA | {"num_key_value_heads": 6}, "32 heads are no multiple of 6 key-value heads", ""),
+        (LLAMA | {"num_key_value_heads": 6}, "32 heads are not a multiple of 6 key-value heads", ""),
         (GPT | {"n_head": 7}, "hidden 768 / heads 7 = 109.714: give head_dim", ""),
         (LLAMA | {"rope_theta": "long"}, "rope_theta must be a positive number, not 'long'", ""),
         (LLAMA | {"rope_theta": -1}, "rope_theta must be a positive number, not -1", ""),

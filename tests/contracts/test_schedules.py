@@ -89,7 +89,7 @@ def refusal(kind, options, p, m):
     """What a schedule says that it does not do, if anything: rounds that are not whole, say."""
     slices = options.get("slices", 2)
     if kind == "interleaved" and options.get("chunks", 2) > 1 and m > p and m % p:
-        return f"{m} micro-batches are no whole rounds of {p}"
+        return f"{m} micro-batches are not a multiple of the {p} pipeline stages"
     if kind == "seqsmartvpp" and p % 2:
         return f"an even number of stages, not {p}"
     if kind in SLICED and p % slices:

@@ -27,7 +27,7 @@ def row(step, memory, *, capacity=80, verdict=""):
     }
 
 
-def impossible(reason="8 / 3 is no whole number"):
+def impossible(reason="8 / 3 is not a whole number"):
     """A row of an impossible plan."""
     return {"verdict": "impossible", "fits": False, "reason": reason}
 

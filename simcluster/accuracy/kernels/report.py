@@ -49,7 +49,7 @@ def kernels_text(
     if num_worst and done:
         parts += farthest_off("kernels", _worst(worst(done, num_worst)))
     parts += not_predicted(predictions)
-    what = "error = predicted / measured time - 1; bias: its median, + means predicted slower"
+    what = "error = predicted / measured time - 1; bias: the median error, + where the prediction is slower"
     return render_text(*parts, "", Text(what, "dim"), colour=colour)
 
 

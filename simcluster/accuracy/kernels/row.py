@@ -93,7 +93,7 @@ def _kernel(line: int, written: Mapping[str, str]) -> MeasuredKernel:
             continue
         number = parse_whole(text)
         if number is None:
-            raise ValueError(f"{title} '{text}' is no whole number")
+            raise ValueError(f"{title} '{text}' is not a whole number")
         if number:
             counts[title] = number
     time = parse_figure(written, "time_us")

@@ -145,7 +145,7 @@ def _with_sizes(run: MeasuredRun, model: dict[str, Any], *, of_row: bool) -> Arc
     model["vocab"] = GPT2_VOCABULARY if gpt else LLAMA_VOCABULARY
     whose = "GPT-2" if gpt else "Llama 2"
     return Architecture(
-        model, (f"the vocabulary of {whose}, {model['vocab']:,}, which is not stated", *assumed)
+        model, (f"the vocabulary is {whose}'s, {model['vocab']:,}: the row states none", *assumed)
     )
 
 
@@ -170,9 +170,8 @@ def _stated_architecture(run: MeasuredRun, known: Mapping[str, Any]) -> Architec
         for expression, change in _SAID.items():
             if re.search(expression, f"{name} {notes}"):
                 model |= change
-    assumed = (
-        [] if family else [f"the architecture of {'GPT-2' if gpt else 'Llama'} with the stated dimensions"]
-    )
+    whose = "GPT-2" if gpt else "Llama"
+    assumed = [] if family else [f"the model has {whose}'s architecture with the stated dimensions"]
     if match := _HEAD_DIM.search(notes):
         model["head_dim"] = int(match[1])
     elif run.counts["hidden"] % run.counts["heads"] and "head_dim" not in model:
@@ -185,7 +184,7 @@ def _stated_architecture(run: MeasuredRun, known: Mapping[str, Any]) -> Architec
     if _LATENT.search(notes):
         model["positions"] = "rotary"
         model["latent"] = {"kv_rank": 512, "nope_dim": 128, "rope_dim": 64, "value_dim": 128}
-        assumed.append("the latent attention of DeepSeek-V2-Lite")
+        assumed.append("latent attention has the dimensions of DeepSeek-V2-Lite")
     sized = _with_sizes(run, model, of_row=True)
     model = dict(sized.model)
     if experts is not None:

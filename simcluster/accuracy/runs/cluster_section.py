@@ -27,7 +27,7 @@ def stated_cluster(run: MeasuredRun, entry: HardwareSpec | None) -> dict[str, An
     stated = run.words.get("inter_link", "") if entry is None else ""
     entry = entry or hardware_of(hardware, run.words.get("notes", ""), stated)
     if entry is None:
-        raise PlanError(f"no host of the catalog is known to be '{hardware}'")
+        raise PlanError(f"no host of the catalog matches the hardware '{hardware}'")
     devices, host = run.counts["num_devices"], load_cluster(entry.cluster).host
     per_host = min(run.count("devices_per_host", host.num_devices), host.num_devices)
     written: dict[str, Any] = {"use": entry.cluster}

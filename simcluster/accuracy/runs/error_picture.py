@@ -24,13 +24,7 @@ _COLOURS = (
     "#17becf",
     "#ff7f0e",
 )
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; color: #222 }
-svg { max-width: 100%; height: auto } circle { fill-opacity: .65 }
-circle:hover { fill-opacity: 1; stroke: #000 }
-table { border-collapse: collapse } td, th { padding: .15rem .6rem; text-align: left }
-.legend span { margin-right: 1rem }
-"""
+_STYLE = f"margin:24px auto;max-width:{_SIZE:g}px"
 
 
 def runs_html(predictions: Sequence[RunPrediction]) -> str:
@@ -45,7 +39,10 @@ def runs_html(predictions: Sequence[RunPrediction]) -> str:
     for figure in (RunFigure.STEP, RunFigure.MEMORY, RunFigure.ACTIVATIONS):
         points = [prediction for prediction in done if prediction.figure is figure]
         if points:
-            note = f"{len(points):,} runs; a point is a run, its name shows under the pointer"
+            note = (
+                f"{len(points):,} runs, a point each: rest the pointer on one to see its name. On the line "
+                "predictions are exact; between the dashed lines they are within 10 %"
+            )
             title = f"Measured and predicted {figure}"
             parts.append(
                 section(title, note, Markup(_legend(points, colours)), Markup(_plot(points, colours)))
@@ -54,14 +51,19 @@ def runs_html(predictions: Sequence[RunPrediction]) -> str:
         [name, str(figure), *errors.cells] for (name, figure), errors in run_errors_by_group(done).items()
     ]
     table = html_table(["runs", "figure", *quantities(*FIGURES)], lines)
-    parts.append(section("Errors", "predicted / measured - 1", table))
-    return html_page("Predicted against measured runs", _STYLE, "".join(parts))
+    parts.append(section("Errors", "predicted / measured - 1; bias: the median error with its sign", table))
+    title = "Predicted against measured runs"
+    return html_page(title, _STYLE, f'<h1 style="font-size:18px">{title}</h1>' + "".join(parts))
 
 
 def _legend(points: Sequence[RunPrediction], colours: dict[str, str]) -> str:
     named = sorted({point.row.group for point in points})
-    entries = (f'<span style="color:{colours[group]}">&#9679; {escape(group)}</span>' for group in named)
-    return f'<p class="legend">{"".join(entries)}</p>'
+    entries = (
+        f'<span style="margin-right:14px;white-space:nowrap">'
+        f'<span style="color:{colours[group]}">&#9679;</span> {escape(group)}</span>'
+        for group in named
+    )
+    return f'<p style="margin:4px 0">{" ".join(entries)}</p>'
 
 
 def _plot(points: Sequence[RunPrediction], colours: dict[str, str]) -> str:
@@ -74,7 +76,8 @@ def _plot(points: Sequence[RunPrediction], colours: dict[str, str]) -> str:
 
     return "".join(
         (
-            f'<svg viewBox="0 0 {_SIZE:g} {_SIZE:g}" role="img" aria-label="measured against predicted">',
+            f'<svg viewBox="0 0 {_SIZE:g} {_SIZE:g}" role="img" aria-label="measured against predicted" '
+            'style="max-width:100%;height:auto">',
             *_axes(points[0].figure, low, high, at(10**low), at(10**high), at),
             *(_point(point, at(point.measured), _SIZE - at(point.predicted), colours) for point in points),
             "</svg>",
@@ -91,8 +94,8 @@ def _axes(
         yield line.format(first, _SIZE - first - shift, last, _SIZE - last - shift, "#888", dashes)
     for power in range(math.ceil(low), math.floor(high) + 1):
         place, text = at(10.0**power), escape(figure_text(figure, 10.0**power))
-        yield line.format(place, _SIZE - first, place, _SIZE - last, "#ddd", "0")
-        yield line.format(first, _SIZE - place, last, _SIZE - place, "#ddd", "0")
+        yield line.format(place, _SIZE - first, place, _SIZE - last, "#8884", "0")
+        yield line.format(first, _SIZE - place, last, _SIZE - place, "#8884", "0")
         yield _text(place, _SIZE - first + 18, text)
         yield _text(first - 6, _SIZE - place + 4, text, anchor="end")
     middle = (first + last) / 2
@@ -102,7 +105,8 @@ def _axes(
 
 def _text(x: float, y: float, text: str, *, anchor: str = "middle", turned: bool = False) -> str:
     turn = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="12" text-anchor="{anchor}"{turn}>{text}</text>'
+    place = f'x="{x:.1f}" y="{y:.1f}" font-size="12" fill="currentColor" text-anchor="{anchor}"'
+    return f"<text {place}{turn}>{text}</text>"
 
 
 def _point(point: RunPrediction, x: float, y: float, colours: dict[str, str]) -> str:
@@ -112,4 +116,5 @@ def _point(point: RunPrediction, x: float, y: float, colours: dict[str, str]) ->
     told = f"{point.row.name}: {words['model']} on {point.row.count('num_devices')} x {words['hardware']}; "
     told += f"measured {measured}, predicted {predicted} ({point.error:+.1%})"
     colour = colours[point.row.group]
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"><title>{escape(told)}</title></circle>'
+    look = f'r="4" fill="{colour}" fill-opacity=".65"'
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" {look}><title>{escape(told)}</title></circle>'

@@ -51,4 +51,4 @@ def implied_step(
         if not stated and words.peak:
             peak, how = peaks[DType.of(words.peak)], f"{how}, and a share of the peak in {words.peak}"
         rate = run.value / 100 * (float(stated[1]) * 1e12 if stated else peak)
-    return flops / rate, f"FLOPs that count attention {how}"
+    return flops / rate, f"the stated FLOPs count attention {how}"

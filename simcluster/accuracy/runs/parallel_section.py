@@ -101,7 +101,9 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
             entry = ulysses_entry({"tensor": tensor, "context": context}, heads, run.count("kv_heads", heads))
             if entry is None:
                 algorithm = "ring"
-                assumed += ("parts of sequences in a ring: heads do not divide for an exchange of them",)
+                assumed += (
+                    "context parallelism runs as a ring: the heads cannot be divided for an all-to-all",
+                )
         if entry is None:
             parallel["context"] = algorithm
         else:
@@ -127,9 +129,7 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
     layers = stage_layers(run)
     if layers is None and mtp and profile == "nemo":
         layers = multi_token_stages(run)
-        said = (
-            "fewer layers beside those of multi-token prediction, as NVIDIA's recipes have it (from memory)"
-        )
+        said = "stages with multi-token prediction have fewer layers, as in NVIDIA's recipes (from memory)"
         assumed += (said,) if layers else ()
     if layers:
         schedule["stages"] = layers
@@ -137,8 +137,8 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
         parallel["schedule"] = schedule
     if schedule and run.words["schedule"] in _FOUND_BY_SEARCH:
         schedule |= {"p2p": "overlapped", "kept_for_weights": _kept_for_weights(run)}
-        named = f"the schedule {schedule['kind']} of the same paper for {run.words['schedule']}"
-        assumed += (f"{named}, in the memory that its search has",)
+        named, kind = run.words["schedule"], schedule["kind"]
+        assumed += (f"{named} is simulated as {kind}, with the memory limit that the paper gives its search",)
     return ParallelPlan(parallel, assumed)
 
 
@@ -160,9 +160,11 @@ def _expert_ranks(run: MeasuredRun) -> tuple[_ExpertRanks, tuple[str, ...]]:
         ranks, axes = expert_axes(*sizes, whole=whole)
         if data % ranks == 0:
             assumed = whole and not named
-            said = "experts whole on tensor ranks: only so do the ranks that share them divide the others"
+            said = (
+                "experts are not split over tensor ranks: otherwise data-parallel ranks could not be divided"
+            )
             return _ExpertRanks(ranks, axes), (said,) if assumed else ()
-    raise PlanError(f"{sizes[0]} expert ranks do not divide {data} data-parallel ones")
+    raise PlanError(f"{data} data-parallel ranks cannot be divided among {sizes[0]} expert-parallel ranks")
 
 
 def _kept_for_weights(run: MeasuredRun) -> float:
@@ -211,7 +213,7 @@ def _schedule(run: MeasuredRun) -> tuple[dict[str, Any], tuple[str, ...]]:
     if kind in ("1f1b", "interleaved") and chunks > 1:
         return {"kind": "interleaved", "chunks": chunks}, ()
     if kind == "interleaved" and run.counts["layers"] % (2 * run.count("pipeline")) == 0:
-        said = "two chunks on every stage, the fewest that interleave: their number is not stated"
+        said = "two model chunks on every stage, the fewest for an interleaved schedule: no number is stated"
         return {"kind": kind, "chunks": 2}, (said,)
     if kind == "interleaved":
         return {}, ("1F1B without interleaving: the number of chunks is not stated",)

@@ -68,7 +68,9 @@ def predict_runs(
 FITS = {True: 1.0, False: 2.0}
 """The figure of a run that fits into memory, and of one that does not."""
 
-_DETERMINISTIC = "deterministic mode, whose kernels are others: the row states memory, and no time to compare"
+_DETERMINISTIC = (
+    "deterministic mode has other, slower kernels: its memory is predicted, but not its step time"
+)
 _KILLED = "the process that simulated it was killed, twice: perhaps this machine has not enough memory for it"
 
 
@@ -100,7 +102,7 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
     """Every figure that a row states; one without numbers if it states none."""
     asked = _asked(row)
     if not asked:
-        return _without(row, f"no step follows from {row.words['metric']}")
+        return _without(row, f"a step time cannot be worked out from the metric {row.words['metric']}")
     try:
         scenario = scenario_of(row, entry)
         simulated = Scenario.of(scenario.data)

@@ -38,7 +38,7 @@ def recomputation_of(run: MeasuredRun, block_of: str = "chunk") -> Recomputation
     """
     words, layers = run.words["recompute"].lower(), run.counts["layers"]
     if not words:
-        return Recomputation(assumed=("no recomputation, which is not stated: the default of frameworks",))
+        return Recomputation(assumed=("no recomputation: the row states none, and it is off by default",))
     if block := _BLOCK.fullmatch(words):
         stages, chunks = run.count("pipeline"), run.count("virtual_pipeline")
         if block_of == "stage" and chunks > 1:
@@ -57,7 +57,7 @@ def recomputation_of(run: MeasuredRun, block_of: str = "chunk") -> Recomputation
     again = known_words().computed_again(words)
     if again is not None:
         return Recomputation(again)
-    assumed = ("the core of attention is recomputed: which part is not stated",)
+    assumed = ("the core of attention is recomputed: the row says 'selective', but not what",)
     operators = _operators(words, run)
     return Recomputation(
         {"operators": operators} if operators else {}, assumed if "not stated" in words else ()

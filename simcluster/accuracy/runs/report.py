@@ -62,7 +62,9 @@ def runs_text(
         parts += farthest_off("figures", _worst(worst(done, num_worst)))
     parts += not_predicted(predictions)
     parts += _assumed(predictions)
-    what = "error = predicted / measured - 1; bias: its median, + means predicted slower, or more"
+    what = (
+        "error = predicted / measured - 1; bias: the median error, + where the prediction is slower or larger"
+    )
     return render_text(*parts, "", Text(what, "dim"), colour=colour)
 
 
@@ -126,7 +128,14 @@ def _assumed(predictions: Sequence[RunPrediction]) -> list[RenderableType]:
     rows = [(f"{count}", text) for text, count in sorted(runs.items(), key=lambda item: (-item[1], item[0]))]
     table = text_table([Column(quantity=True), Column(wraps=True)], rows)
     return (
-        ["", Text("Assumed where rows do not state it (--csv lists it with each)", "bold"), table]
+        [
+            "",
+            Text(
+                "Assumed, because rows do not state it (number of runs; --csv has it for every row)",
+                "bold",
+            ),
+            table,
+        ]
         if rows
         else []
     )

@@ -41,7 +41,7 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
     framework = framework_of(run)
     precision = words.precision(run.words["precision"], notes)
     if precision is None:
-        raise PlanError(f"no number formats are known as '{run.words['precision']}'")
+        raise PlanError(f"the precision '{run.words['precision']}' is unknown")
     architecture, again = architecture_of(run), recomputation_of(run, framework.block)
     offloading = offloading_of(run)
     practices = _Practices.of(run, framework.profile, "lamb" if "LAMB" in notes else "adamw")
@@ -147,7 +147,7 @@ def _nearest_framework(run: MeasuredRun) -> FrameworkWords:
     else:
         nearest = "fsdp" if run.words["zero_stage"] == "3" else "ddp"
     named = run.words["framework"]
-    why = f"the framework profile {nearest}: none is known for '{named}'"
+    why = f"the framework profile is {nearest}: there is none for '{named}'"
     return FrameworkWords(words=named or "-", profile=nearest, why=why, nearest=True)
 
 

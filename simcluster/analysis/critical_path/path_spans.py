@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from simcluster.analysis.critical_path.critical_entries import CriticalEntries, PathCause
 from simcluster.analysis.critical_path.entry_graph import EntryGraph
 from simcluster.analysis.placed_program import PlacedProgram
-from simcluster.analysis.timeline import NameIndex
+from simcluster.analysis.timeline import NameIndex, number_by_appearance
 
 Ints = NDArray[np.int64]
 
@@ -69,9 +69,5 @@ def spans_document(placed: PlacedProgram, graph: EntryGraph, path: CriticalEntri
 
 def _by_appearance(numbers: Ints, known: NameIndex) -> tuple[list[str], Ints]:
     """The names that occur, in the order of the path, and the numbers as numbers of these."""
-    names = list(known.names)
-    met, first, which = np.unique(numbers, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return [names[number] for number in met[order].tolist()], place[which]
+    names, (met, which) = list(known.names), number_by_appearance(numbers)
+    return [names[number] for number in met.tolist()], which

@@ -20,7 +20,7 @@ from simcluster.analysis.memory_usage.allocation_log import (
     Ints,
     Numbers,
 )
-from simcluster.analysis.timeline import ARRIVAL, END, START, EventIndex, NameIndex
+from simcluster.analysis.timeline import ARRIVAL, END, START, EventIndex, NameIndex, number_by_appearance
 from simcluster.cluster import Device
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import LinkedPart
@@ -186,19 +186,14 @@ class _Stage:
         """Lists the executions of a code instance by instance."""
         code = self.program.codes[number]
         names, instance = self.linked.instances
-        numbers, first, which = np.unique(instance[executions], return_index=True, return_inverse=True)
-        # Instances in the order in which they first run.
-        order = np.argsort(first)
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        which = rank[which.reshape(-1)]
+        numbers, which = number_by_appearance(instance[executions])
         by_instance = np.argsort(which, kind="stable")
         lengths = np.bincount(which)
         begins = self.count + np.cumsum(lengths) - lengths
         self.listed.append(executions[by_instance])
         self.strides.append(by_instance * len(code.instructions))
         self.count += len(executions)
-        instances = [names[number] for number in numbers[order].tolist()]
+        instances = [names[number] for number in numbers.tolist()]
         return _Runs(number, code, executions, instances, which, begins, lengths)
 
     def _moment(self, runs: _Runs, event: int, instruction: int) -> int:

@@ -9,6 +9,7 @@ from simcluster.analysis.timeline.instruction_spans import (
     InstructionTimes,
     NameIndex,
     instruction_times,
+    number_by_appearance,
 )
 from simcluster.analysis.timeline.recorder import record_run
 from simcluster.analysis.timeline.step_breakdown import break_down
@@ -26,5 +27,6 @@ __all__ = [
     "exposed_times",
     "find_idle_gaps",
     "instruction_times",
+    "number_by_appearance",
     "record_run",
 ]

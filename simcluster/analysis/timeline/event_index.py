@@ -28,8 +28,6 @@ class EventIndex:
     part: LinkedPart
     executions: Mapping[int, Ints]
     """By code: its executions."""
-    instructions: Mapping[int, int]
-    """By code: how many instructions it has."""
     first: Mapping[int, int]
     """By code: the number of its first instruction."""
     count: int
@@ -44,7 +42,6 @@ class EventIndex:
         """The numbers of all events of a part."""
         number = {stream.name: index for index, stream in enumerate(part.streams)}
         executions = part.by_code()
-        instructions = {code: len(part.codes[code].entry) for code in executions}
         first: dict[int, int] = {}
         entries, kernels = [], []
         first_entries = part.bases + part.begins[:-1]
@@ -61,7 +58,7 @@ class EventIndex:
             count += len(entries[-1])
         nothing = np.zeros(0, dtype=np.int64)
         entry, kernel = (np.concatenate([nothing, *columns]) for columns in (entries, kernels))
-        return cls(part, executions, instructions, first, count, entry, kernel)
+        return cls(part, executions, first, count, entry, kernel)
 
     @property
     def zero(self) -> int:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.timeline.instruction_spans import NameIndex
+from simcluster.analysis.timeline.instruction_spans import NameIndex, number_by_appearance
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, ClassTiming, GroupTiming, LinkedPart
 from simcluster.program import charged_to, is_host_stream
@@ -65,17 +65,14 @@ def find_idle_gaps(timings: Sequence[ClassTiming], end: int, stage_axis: str, nu
     of_class, gap, start, over, cause = map(np.concatenate, zip(*rows, strict=True))
     order = np.lexsort((gap, of_class))
     # Causes are numbered as they occur.
-    numbers, first = np.unique(cause[order], return_index=True)
-    numbers = numbers[np.argsort(first)]
-    renumbered = np.zeros(len(causes.names), dtype=np.int16)
-    renumbered[numbers] = np.arange(len(numbers))
+    numbers, renumbered = number_by_appearance(cause[order])
     names = list(causes.names)
     return Table(
         {
             "start": start[order],
             "end": over[order],
             "class": of_class[order].astype(np.int32),
-            "cause": renumbered[cause[order]],
+            "cause": renumbered.astype(np.int16),
         },
         {"cause": [names[number] for number in numbers.tolist()]},
     )

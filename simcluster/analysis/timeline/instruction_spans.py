@@ -39,6 +39,15 @@ class NameIndex:
         return self._listed
 
 
+def number_by_appearance(values: Ints) -> tuple[Ints, Ints]:
+    """The different values in the order in which they first occur, and by place which of these it is."""
+    different, first, which = np.unique(values, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return different[order], place[which.reshape(-1)]
+
+
 @dataclass(frozen=True)
 class InstructionTimes:
     """Start, end and arrival of every instruction of a code: arrays [executions, instructions]."""
@@ -55,7 +64,7 @@ def instruction_times(timing: ClassTiming) -> dict[int, InstructionTimes]:
     times = events.all_times(timing.group, timing.columns)[..., 0]
     times_by_code = {}
     for code, executions in events.executions.items():
-        shape = len(executions), events.instructions[code]
+        shape = len(executions), len(events.part.codes[code].entry)
         own = times[:, events.first[code] :][:, : shape[0] * shape[1]]
         times_by_code[code] = InstructionTimes(executions, *(column.reshape(shape) for column in own))
     return times_by_code

@@ -42,7 +42,7 @@ Dask = Annotated[
 ]
 
 Restart = Annotated[
-    bool, typer.Option("--restart", help="Throw away what an interrupted call of this command has kept.")
+    bool, typer.Option("--restart", help="Start anew: discard the results of an interrupted call.")
 ]
 
 PageFile = Annotated[

@@ -25,7 +25,7 @@ def advise(
         typer.Option(
             metavar="N",
             min=1,
-            help="How often to look: in the plan, then in the improved plan, and so on.",
+            help="Rounds of tips: first for the plan, then for the improved plan, and so on.",
         ),
     ] = 2,
     jobs: Jobs = None,
@@ -33,10 +33,10 @@ def advise(
 ) -> ExitCode:
     """Say what to change in a plan; each change is tried.
 
-    A large pipeline bubble, exposed communication, memory that is free or lacking, groups across hosts: every
-    tip is simulated and shown with what it gains in time and memory, why, and who advises it; then those
-    that gain, put together as long as each helps; then the same of the plan with all that. Exit code 1 if
-    the plan does not fit and no tip makes it fit.
+    Looks for large pipeline bubbles, exposed communication, free or lacking memory, and groups across hosts.
+    Every tip is simulated and shown with its gain in time and memory, the reason, and who recommends it. Then
+    tips that gain are combined as long as each helps, and the improved plan is examined in the same way. Exit
+    code 1 if the plan does not fit and no tip makes it fit.
     """
     from simcluster.advice import advice_document, advice_text, advise_scenario
     from simcluster.cli.output.progress import progress_line

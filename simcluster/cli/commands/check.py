@@ -61,9 +61,9 @@ def check(
 
     Exit code 1 if a scenario became slower, needs more memory, no longer fits, breaks its own bounds, is
     missing, or is not in the baseline. Every change is shown with its cause: parts of the step, operators,
-    collectives, kinds of tensors. Other figures are shown when they change; with a tolerance they can fail,
-    too. Bounds are part of a scenario, with units or in SI units: expect: {step_time: {max: 8.5 s}, mfu:
-    {min: 45 %}}; a scenario that must run out of memory has expect: {memory: {verdict: does not fit}}.
+    collectives, kinds of tensors. Changes of other figures are only shown, unless --tolerance names them.
+    A scenario sets its own bounds with expect: {step_time: {max: 8.5 s}, mfu: {min: 45 %}}; one that must run
+    out of memory has expect: {memory: {verdict: does not fit}}.
     """
     from simcluster.baseline import check
     from simcluster.cli.output.check_reports import ReportTargets

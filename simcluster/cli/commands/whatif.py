@@ -30,9 +30,9 @@ def whatif(
 ) -> ExitCode:
     """Say what a faster or slower part of the cluster changes.
 
-    Compute rate, memory bandwidth, each level of links, latency, launch overhead: each is made better, then
-    worse, and the same plan timed again, one figure at a time. The longest bars are where the step is
-    sensitive.
+    Compute rate, memory bandwidth, each level of links, latency, launch overhead: one figure at a time is
+    made better, then worse, and the same plan is simulated again. The longest bars show what the step is
+    most sensitive to.
     """
     from simcluster.cli.output.progress import progress_line
     from simcluster.cli.output.result_files import check_writable, write_text

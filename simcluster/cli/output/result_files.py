@@ -214,7 +214,7 @@ def _refused_folder(folder: Path) -> str:
 
 def _refused_parent(folder: Path) -> str:
     if not folder.is_dir():
-        return f"'{folder}' is no folder"
+        return f"'{folder}' is not a folder"
     try:
         with tempfile.TemporaryFile(dir=folder):
             return ""

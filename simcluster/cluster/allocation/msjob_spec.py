@@ -105,7 +105,7 @@ class ReplicaSpec(Section):
             return
         for resource, count in self._limits():
             if not (str(count).isascii() and str(count).isdecimal() and len(str(count)) <= MOST_DIGITS):
-                yield Problem(f"'{count}' is no number of devices", f"{path}.resources.limits.{resource}")
+                yield Problem(f"'{count}' is not a number of devices", f"{path}.resources.limits.{resource}")
 
     @property
     def container(self) -> Mapping[str, Any]:

@@ -24,7 +24,7 @@ MOST_DIGITS = 9
 
 def _digits(text: str) -> str:
     if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
-        raise ValueError(f"'{text}' is no number from 0, as text")
+        raise ValueError(f"'{text}' is not a number from 0, as text")
     return text
 
 
@@ -32,13 +32,13 @@ def _address(text: str) -> str:
     try:
         ip_address(text)
     except ValueError:
-        raise ValueError(f"'{text}' is no IP address") from None
+        raise ValueError(f"'{text}' is not an IP address") from None
     return text
 
 
 def _port(text: str) -> str:
     if not 1 <= int(_digits(text)) <= LAST_PORT:
-        raise ValueError(f"{text} is no port; write 1 to {LAST_PORT}")
+        raise ValueError(f"{text} is not a port; write 1 to {LAST_PORT}")
     return text
 
 

@@ -203,7 +203,8 @@ class HostSpec(CatalogSection):
             raise Refused(f"{nics} cards do not spread evenly over {devices} devices", path="network.nics")
         if self.island and devices % (size := self.island.devices.value):
             raise Refused(
-                f"{devices} devices are no whole islands of {size}; write island: null if there are none",
+                f"{devices} devices cannot be divided into islands of {size}; "
+                "write island: null if there are none",
                 path="island.devices",
             )
         self._fits_together()

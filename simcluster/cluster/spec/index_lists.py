@@ -40,7 +40,7 @@ def format_index_list(indices: Sequence[int]) -> str:
 def _range(text: str) -> range:
     first, dash, last = (part.strip() for part in text.partition("-"))
     if not first.isdecimal() or not (last or first).isdecimal() or bool(dash) != bool(last):
-        raise ValueError(f"'{text}' is no index; write for example 32-63, or [1, 3, 5]")
+        raise ValueError(f"'{text}' is not an index; write for example 32-63, or [1, 3, 5]")
     low, high = int(first), int(last or first)
     if high < low:
         raise ValueError(f"'{text}' counts down; write {high}-{low}")

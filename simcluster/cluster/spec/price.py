@@ -24,7 +24,7 @@ class PriceRate:
     def parse(cls, text: str) -> Self:
         """The price in a text; Refused, with the accepted form, for another."""
         if not re.match(_PATTERN, text):
-            raise Refused(f"'{text}' is no price", hint="write it as 2.50 USD per device-hour")
+            raise Refused(f"'{text}' is not a price", hint="write it as 2.50 USD per device-hour")
         amount, currency, *_ = text.split()
         return cls(float(amount), currency)
 

@@ -44,14 +44,14 @@ class Imbalance:
         """From ``zipf:1.2``, ``normal:0.3`` or ``uniform``; ValueError says what is wrong."""
         name, colon, number = text.partition(":")
         if name not in list(ImbalanceLaw):
-            raise ValueError(f"'{name}' is no law; write zipf:1.2, normal:0.3 or uniform")
+            raise ValueError(f"'{name}' is not a known distribution; write zipf:1.2, normal:0.3 or uniform")
         law = ImbalanceLaw(name)
         if (law is ImbalanceLaw.UNIFORM) == bool(colon):
             raise ValueError(f"write {law}" if colon else f"{law} needs a number, such as {law}:1")
         try:
             imbalance = cls(law, float(number) if colon else 0.0, seed)
         except ValueError:
-            raise ValueError(f"'{number}' is no number") from None
+            raise ValueError(f"'{number}' is not a number") from None
         if not 0 <= imbalance.number <= 100:
             raise ValueError(f"'{number}' is not between 0 and 100")
         return imbalance

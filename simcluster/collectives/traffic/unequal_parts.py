@@ -35,7 +35,7 @@ class UnequalParts:
         if self.counts.min(initial=0) < 0:
             raise ValueError("a part is negative")
         if float(self.counts.sum(dtype=np.float64)) >= MOST:
-            raise ValueError("the parts together are no number below 2^53")
+            raise ValueError("the parts together are not a number below 2^53")
         object.__setattr__(self, "_key", np.asarray(self.counts, dtype=np.int64).tobytes())
 
     @classmethod

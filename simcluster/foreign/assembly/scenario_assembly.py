@@ -316,7 +316,9 @@ class _Assembly:
         elif total and steps and not micro:
             size, left = divmod(total, steps * self.ways)
             if left:
-                message = f"{total} / ({steps} micro-batches x {self.ways} data-parallel ways) is no integer"
+                message = (
+                    f"{total} / ({steps} micro-batches x {self.ways} data-parallel ways) is not an integer"
+                )
                 facts.wrong(facts.flag("training.global_batch"), message)
                 return
             text = f"{total} / ({steps} micro-batches x {self.ways} ways)"

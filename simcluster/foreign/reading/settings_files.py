@@ -26,7 +26,7 @@ def read_json(text: str, name: str) -> list[Flag]:
     stripped = text.lstrip("\ufeff \t\r\n")
     if not stripped.startswith("{"):
         line = text.count("\n", 0, len(text) - len(stripped)) + 1
-        raise ScenarioError(Problem("this is no JSON object; expected '{'", where=f"{name}:{line}:1"))
+        raise ScenarioError(Problem("this is not a JSON object; expected '{'", where=f"{name}:{line}:1"))
     # JSON is YAML except for tabs, which may only stand between its parts; columns stay as they are.
     return read_settings(text.replace("\t", " "), name)
 

@@ -102,7 +102,7 @@ class _Follower:
             return self._reference(path, text)
         inner = self._reference(path, text[start:end])
         if isinstance(inner, (Mapping, list)):
-            raise _Open(f"{one_line(text[start:end])} is no single value")
+            raise _Open(f"{one_line(text[start:end])} is not a single value")
         rest = self.value(path, text[end:]) if "${" in text[end:] else text[end:]
         return f"{text[:start]}{_written(inner)}{_written(rest)}"
 
@@ -135,7 +135,7 @@ class _Follower:
             value = float(value) if re.search(r"[.eE]", value) else int(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             shown = "null" if value is None else str(value)
-            raise _Open(f"{one_line(text.strip())} is no number: {one_line(shown)}")
+            raise _Open(f"{one_line(text.strip())} is not a number: {one_line(shown)}")
         if not math.isfinite(value) or abs(value) > _LARGEST:
             raise _Open(f"{one_line(text.strip())} is too large for a size")
         return value

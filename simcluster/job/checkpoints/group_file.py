@@ -44,7 +44,7 @@ class GroupFile:
         except Refused as error:
             raise ScenarioError(f"{path} {error.problems[0].message}") from None
         except ValueError as error:
-            raise ScenarioError(f"{path} is no group file: {error}") from None
+            raise ScenarioError(f"{path} is not a group file: {error}") from None
 
     @classmethod
     def decode(cls, data: bytes) -> GroupFile:

@@ -81,7 +81,7 @@ class CheckpointIndex:
         path = folder / INDEX
         if not path.is_file():
             raise ScenarioError(
-                f"{folder} is no checkpoint: it has no {INDEX}",
+                f"{folder} is not a checkpoint: it has no {INDEX}",
                 hint="write one with simcluster verify SCENARIO --save DIR",
             )
         try:
@@ -89,12 +89,12 @@ class CheckpointIndex:
         except Refused as error:
             raise ScenarioError(f"{path} {error.problems[0].message}") from None
         if data.get("simcluster_checkpoint") != VERSION:
-            raise ScenarioError(f"{path} is no index of a checkpoint that this version reads")
+            raise ScenarioError(f"{path} is not an index of a checkpoint that this version reads")
         try:
             return cls._of(data)
         except (KeyError, TypeError, ValueError) as error:
             raise ScenarioError(
-                f"{path} is no index of a checkpoint: {type(error).__name__} {error}"
+                f"{path} is not an index of a checkpoint: {type(error).__name__} {error}"
             ) from None
 
     @classmethod
@@ -117,7 +117,7 @@ class CheckpointIndex:
 
 def _count(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{value!r} is no count")
+        raise ValueError(f"{value!r} is not a count")
     return value
 
 
@@ -129,7 +129,7 @@ def _tensor(entry: Mapping[str, Any], mesh: Mesh, dtype: DType) -> SavedTensor:
         raise ValueError(f"{entry['name']} has {len(shape)} dims, {len(dims)} of them with axes")
     used = [axis for axes in (*dims, flat) for axis in axes]
     if len(set(used)) < len(used) or not set(used) <= set(mesh.names):
-        raise ValueError(f"{entry['name']} is split over {used}, which are no axes of the mesh")
+        raise ValueError(f"{entry['name']} is split over {used}, which are not axes of the mesh")
     ranks = np.array([_count(rank) for rank in entry["ranks"]], dtype=np.int64)
     if not ranks.size or (np.diff(ranks) <= 0).any() or ranks[-1] >= mesh.num_ranks:
         raise ValueError(f"{entry['name']} is on ranks {ranks.tolist()} of {mesh.num_ranks}")
@@ -149,7 +149,7 @@ def write_checkpoint(
     """
     save = _safetensors().save_file
     if folder.exists() and not _is_replaceable(folder):
-        raise ScenarioError(f"{folder} is there already, and is no checkpoint", hint="name another folder")
+        raise ScenarioError(f"{folder} is there already, and is not a checkpoint", hint="name another folder")
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = folder.with_name(f".{os.getpid()}-{folder.name}")
     try:
@@ -208,7 +208,7 @@ class CheckpointFiles:
         if problems:
             shown = "; ".join(sorted(problems)[:5])
             more = f"; and {len(problems) - 5:,} more" if len(problems) > 5 else ""
-            raise ScenarioError(f"{self.folder} is no whole checkpoint: {shown}{more}")
+            raise ScenarioError(f"{self.folder} is not a whole checkpoint: {shown}{more}")
 
     def rank(self, rank: int) -> dict[str, Array]:
         """The parts that a rank has, by tensor; of a merged checkpoint its tensors, whole."""
@@ -241,7 +241,7 @@ class CheckpointFiles:
         try:
             return safetensors.safe_open(str(path), framework="numpy")
         except Exception as error:
-            raise ScenarioError(f"{path} is no safetensors file: {error}") from None
+            raise ScenarioError(f"{path} is not a safetensors file: {error}") from None
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ class StrategyFile:
             raise ScenarioError(f"{path} {error.problems[0].message}") from None
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ScenarioError(
-                f"{path} is no strategy file in JSON: {type(error).__name__} {error}",
+                f"{path} is not a strategy file in JSON: {type(error).__name__} {error}",
                 hint="strategy_ckpt_config with a save_file that ends with .json writes one",
             ) from None
 

@@ -89,7 +89,7 @@ def _value(entry: Entry, key: str, written: Any, hint: Any, mean: float | None) 
     if DType in (hint, *get_args(hint)):
         labels = [dtype.label for dtype in DType]
         if written not in labels:
-            raise entry.refused(f"'{written}' is no number format", key, nearest(str(written), labels))
+            raise entry.refused(f"'{written}' is not a number format", key, nearest(str(written), labels))
         return DType.of(written)
     try:
         return TypeAdapter(hint).validate_json(json.dumps(written), strict=True)

@@ -244,7 +244,7 @@ class T5Spec(AttentionKeys, VocabularyKeys, TextKeys):
         buckets, farthest = known.get("buckets", 32), known.get("max_distance", 128)
         if buckets % 4:
             raise Refused(
-                f"{buckets} buckets are no multiple of 4: two directions, near and far", path="buckets"
+                f"{buckets} buckets are not a multiple of 4: two directions, near and far", path="buckets"
             )
         if farthest <= buckets // 2:
             raise Refused(

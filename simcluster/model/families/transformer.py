@@ -371,7 +371,7 @@ class LlamaSpec(LayerKeys, AttentionKeys, VocabularyKeys, PositionKeys, TextKeys
         hidden, heads = known["hidden"], known["heads"]
         kv_heads = known.get("kv_heads", heads)
         if heads % kv_heads:
-            raise Refused(f"{heads} heads are no multiple of {kv_heads} key-value heads", path="kv_heads")
+            raise Refused(f"{heads} heads are not a multiple of {kv_heads} key-value heads", path="kv_heads")
         head_dim = usual_head_dim(known)
         ffn = known.get("ffn")
         if ffn is None and "experts" in known and not known["experts"].dense_layers:

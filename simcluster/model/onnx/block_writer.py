@@ -176,7 +176,7 @@ class Writer:
             full = np.broadcast_shapes(*(operand.shape for operand in operands))
         except ValueError:
             listed = " and ".join(str(list(operand.shape)) for operand in operands)
-            raise Refused(f"{listed} are no shapes that go together") from None
+            raise Refused(f"{listed} are shapes that do not go together") from None
         shape = np.broadcast_shapes(*(operand.shape for operand in tensors))
         labels = self.broadcast(tensors, shape)
         names = tuple(

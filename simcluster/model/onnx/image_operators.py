@@ -23,7 +23,7 @@ def _picture(writer: Writer, name: str) -> Tensor:
     """Samples of channels of two edges."""
     x = writer.tensor(name)
     if x.rank != 4 or x.batch != 0:
-        raise Refused(f"{list(x.shape)} are no pictures: samples, channels, height and width")
+        raise Refused(f"{list(x.shape)} is not the shape of pictures: samples, channels, height and width")
     return x
 
 

@@ -82,7 +82,7 @@ def read_onnx_file(path: Path) -> OnnxFile:
         # Weights in files of their own are parameters: their values are never needed.
         model = onnx.load_model_from_string(content)
     except DecodeError as error:
-        raise Refused("is no ONNX file") from error
+        raise Refused("is not an ONNX file") from error
     _check_text(model)
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)

@@ -99,7 +99,7 @@ def micro_batches_of(
         if global_batch * share % (total * size):
             ways = f" x {others} ways" if others > 1 else ""
             raise PlanError(
-                f"a share of {share} of {total} of global batch {global_batch} is no whole number of "
+                f"a share of {share} of {total} of global batch {global_batch} is not a whole number of "
                 f"micro-batches of {micro_batch}{ways} at coordinate {coordinate} of {axis}: "
                 f"{global_batch} x {share} / {total} / {size} = {count:g}",
                 path=f"{PATH}.{axis}.{coordinate}",
@@ -133,7 +133,7 @@ def _checked(
     ((axis, given),) = shares.items()
     if axis not in batch_axes:
         raise PlanError(
-            f"'{axis}' is no axis along which the batch is split",
+            f"'{axis}' is not an axis along which the batch is split",
             path=f"{PATH}.{axis}",
             hint=nearest(axis, batch_axes) or f"the batch is split over {', '.join(batch_axes) or 'nothing'}",
         )

@@ -78,7 +78,7 @@ def _ranks(entry: Entry, num_ranks: int) -> frozenset[int] | Problem:
     path, written = f"{entry.path}.{RANKS}", entry.attributes[RANKS]
     whole = isinstance(written, (list, tuple)) and all(type(item) is int for item in written)
     if not (type(written) is int or isinstance(written, str) or whole):
-        return Problem(f"'{written}' are no ranks", path, "write for example 0-3, or [0, 2]")
+        return Problem(f"'{written}' are not ranks", path, "write for example 0-3, or [0, 2]")
     try:
         listed = parse_index_list(written)
     except ValueError as error:

@@ -174,7 +174,7 @@ class EndWriter:
     def _got(self, entry: Entry, name: str, shape: Sequence[int], dtype: str | None) -> str:
         labels = [known.label for known in DType]
         if dtype is not None and dtype not in labels:
-            raise entry.refused(f"'{dtype}' is no number format", "dtype", nearest(dtype, labels))
+            raise entry.refused(f"'{dtype}' is not a number format", "dtype", nearest(dtype, labels))
         kind = TensorType(tuple(shape), DType.of(dtype) if dtype else self.dtype)
         if name in self.writer.known:
             raise entry.refused("something else is called so already", "name")

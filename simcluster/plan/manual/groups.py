@@ -99,7 +99,7 @@ class Groups:
 def _wrong(name: str, lists: Sequence[Sequence[int]], mesh: Mesh) -> Iterator[str]:
     """What is wrong with explicit groups."""
     if not name.isidentifier():
-        yield f"'{name}' is no name of a group: use letters, digits and _"
+        yield f"'{name}' is not a name of a group: use letters, digits and _"
     if name in (*mesh.names, *WORLD):
         yield f"'{name}' is a group already: write another name"
     if not lists or not lists[0]:

@@ -45,7 +45,7 @@ class Action:
         match = _ACTION.fullmatch(first)
         if match is None or text.strip().endswith("&"):
             raise PlanError(
-                f"'{text}' is no action",
+                f"'{text}' is not an action",
                 hint="write F3, B3, I3, W3 or R3, with c1 (chunk), s2 (slice), F3&B1",
             )
         kind, micro_batch, chunk, part = match.groups()

@@ -26,9 +26,11 @@ class Interleaved(ChunkedSchedule):
         whole, left = divmod(num_micro_batches, num_stages)
         if whole and left and self.chunks > 1:
             raise PlanError(
-                f"{num_micro_batches} micro-batches are no whole rounds of {num_stages}, one for each stage",
+                f"{num_micro_batches} micro-batches are not a multiple of the {num_stages} pipeline stages, "
+                "which this schedule needs",
                 path="parallel.schedule.kind",
-                hint="change training.global_batch, or use interleaved_mindspore, which spreads the rest",
+                hint="change the number of micro-batches (training.global_batch or micro_batch), or use "
+                "interleaved_mindspore, which takes any number",
             )
         rounds = [num_stages] * whole + [left] * (left > 0)
         warmup = (self.chunks - 1) * num_stages + 2 * (num_stages - stage - 1)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import create_model
+from pydantic import create_model, model_validator
 from pydantic.fields import FieldInfo
 
 from simcluster.cluster import DispatchTime
@@ -18,8 +18,10 @@ from simcluster.document import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    Refused,
     Section,
 )
+from simcluster.errors import nearest
 from simcluster.plan.spec.framework_sections import (
     FrameworkMemorySpec,
     FusedSoftmaxSpec,
@@ -79,19 +81,19 @@ class FrameworkProfile(CatalogSection):
 
     accumulate: Annotated[Literal["all"] | tuple[Name, ...], Phrase(accumulation_words)] = "all"
     """Operator families whose kernels add a parameter's gradient to its buffer themselves (``matmul``: fused
-    gradient accumulation); the others write it and a kernel of its own adds it."""
+    gradient accumulation); the others write it, and a separate kernel adds it."""
 
     gradient_casts: Annotated[
         bool,
         Phrase(
             {
-                False: "gradients are added in the format in which they come",
-                True: "gradients cast to their buffer's format by a kernel of their own, then added",
+                False: "gradients added without a cast",
+                True: "gradients cast to their buffer's format by a separate kernel, then added",
             }.__getitem__
         ),
     ] = False
-    """Of gradients that a kernel of its own adds to a buffer in another number format: whether one more casts
-    them first."""
+    """Where a separate kernel adds gradients to a buffer in another number format: whether one more kernel
+    casts them first."""
 
     optimizer: UpdateKernels = UpdateKernels.TOGETHER
     """Whether the updates of a layer's parameters run as one multi-tensor kernel or as one kernel each."""
@@ -100,35 +102,35 @@ class FrameworkProfile(CatalogSection):
     """How many kernels ahead of its first reader an all-gather may start; how many units (layers) ahead of
     its use the sharded weights of one may be gathered."""
 
-    dispatch: Annotated[NonNegativeFloat, Phrase("host dispatch x {:g}".format)]
+    dispatch: Annotated[NonNegativeFloat, Phrase("host time per operator x {:g}".format)]
     """Host time per operator, as a multiple of the device's figure: one operator here is several calls of an
     eager framework. 0: the whole network is one graph."""
 
-    dispatch_time: Annotated[Duration | None, Phrase("host dispatches an operator in {}".format)] = None
+    dispatch_time: Annotated[Duration | None, Phrase("{} of host time per operator".format)] = None
     """Host time per operator instead of the device's figure, where that is another framework's."""
 
     calls: Annotated[dict[Name, NonNegativeFloat], Phrase(calls_words)] = {}
-    """Operators (``route``) or families (``router``) that cost the host as much as so many operators: what is
-    one operator here, and dozens of calls there. 1 if not named."""
+    """Operators (``route``) or families (``router``) that take the host as long as this many operators: one
+    operator here may be dozens of calls in the framework. 1 if not named."""
 
     group_calls: Annotated[
-        NonNegativeFloat, Phrase("the host takes {:g} of an operator for every group of a product".format)
+        NonNegativeFloat, Phrase("extra host time per group of a grouped matmul: {:g} operators".format)
     ] = 0.0
-    """What every group of a grouped product costs the host besides, in operators: of libraries that call a
-    matmul for each expert, one behind the other."""
+    """Extra host time for every group of a grouped matmul, in operators: for libraries that launch one matmul
+    for each expert, one after the other."""
 
     host_waits: Annotated[tuple[Name, ...], Phrase(host_waits_words)] = ()
-    """Operators or families for whose results the host waits in every forward before it launches anything
-    more: sizes that it must know, such as how many tokens each expert gets. ``expert_exchange``: for tokens
-    that ranks exchange, where it reads behind that how many came."""
+    """Operators or families whose results the host waits for in every forward before it launches more work:
+    sizes that it must know, such as how many tokens each expert gets. ``expert_exchange``: the host waits for
+    the tokens that ranks exchange, where it reads only after them how many arrived."""
 
     graphs: GraphsSpec = GraphsSpec()
     """How pieces of the network that run as graphs are launched."""
 
-    collective_call: Annotated[Duration | None, Phrase("host calls for a collective in {}".format)] = None
+    collective_call: Annotated[Duration | None, Phrase("{} of host time per collective".format)] = None
     """Host time per collective, a floor under its time; not counted if absent."""
 
-    step_overhead: Annotated[Duration | None, Phrase("devices wait {} for the host once a step".format)] = (
+    step_overhead: Annotated[Duration | None, Phrase("devices wait {} for the host once per step".format)] = (
         None
     )
     """Host time of every step while devices wait, whatever the step does: reading the loss, logging, the
@@ -136,12 +138,12 @@ class FrameworkProfile(CatalogSection):
 
     implementations: Annotated[tuple[Name, ...], Phrase(implementation_words)] = ()
     """Libraries whose kernels compute memory-bound operators (``simcluster/cluster/implementations``): how
-    often these pass over memory was measured. The first that has an operator counts."""
+    often these pass over memory was measured. For each operator, the first library that has it is used."""
 
     traffic: Annotated[dict[Name, PositiveFloat], Phrase(traffic_words)] = {}
-    """How often kernels move the bytes that the mathematics needs at least, by operator (``rms_norm_grad``)
-    or family (``loss``): passes of eager code, casts, what a kernel reads again. What is not named is as its
-    implementation has it, or else 1."""
+    """How many times the least bytes that the mathematics needs a kernel moves, by operator
+    (``rms_norm_grad``) or family (``loss``): separate passes of eager code, casts, repeated reads. Operators
+    that are not named have their implementation's figure, or else 1."""
 
     gradients: Annotated[Gradients | dict[Literal["fp16", "bf16"], Gradients], Phrase(gradient_words)]
     """Number format of accumulated gradients in mixed precision, for all compute formats or for each."""
@@ -150,7 +152,7 @@ class FrameworkProfile(CatalogSection):
         bool,
         Phrase(
             {
-                True: "copied to the master's format for the update",
+                True: "gradients copied to the master weights' format for the update",
                 False: "updates read gradients as they are",
             }.__getitem__
         ),
@@ -164,8 +166,8 @@ class FrameworkProfile(CatalogSection):
     cast once more in the backward. The scenario's precision.master wins."""
 
     recompute: RecomputedForward = RecomputedForward.WHOLE
-    """Of a recomputed layer's forward: all of it, as checkpoints run it again, or what the backward needs, as
-    a compiler leaves of it."""
+    """How much of a recomputed layer's forward runs again: all of it, as with activation checkpoints, or only
+    what the backward needs, as a compiler would keep."""
 
     quantised_gathers: Annotated[
         bool,
@@ -184,7 +186,7 @@ class FrameworkProfile(CatalogSection):
         Phrase(
             {
                 False: "casts to fp8 write one copy",
-                True: "casts to fp8 write a transposed copy besides",
+                True: "casts to fp8 also write a transposed copy",
             }.__getitem__
         ),
     ] = False
@@ -227,7 +229,7 @@ class FrameworkProfile(CatalogSection):
     receivers (scatter-gather of arXiv 2104.04473)."""
 
     collective_copies: Annotated[
-        bool, Phrase({True: "activations copied beside gathers", False: "gathers in place"}.__getitem__)
+        bool, Phrase({True: "activations copied around gathers", False: "gathers without copies"}.__getitem__)
     ] = False
     """Whether what ranks gather or scatter along another dim than the first of [batch, sequence, hidden] is
     copied into order, as PyTorch's functional collectives do for DTensor: its parts come one behind the
@@ -238,9 +240,9 @@ class FrameworkProfile(CatalogSection):
         PositiveInt,
         Phrase(
             lambda multiple: (
-                f"vocabulary to multiples of {multiple} per rank"
+                f"vocabulary padded to a multiple of {multiple} per rank"
                 if multiple > 1
-                else "vocabulary padded only to be shared"
+                else "vocabulary padded only so far that ranks share it evenly"
             )
         ),
     ]
@@ -257,7 +259,19 @@ class FrameworkProfile(CatalogSection):
     """Number format in which the loss reads logits and keeps them for its backward."""
 
     storage: FrameworkMemorySpec = FrameworkMemorySpec()
-    """Memory that is not said by the mathematics."""
+    """Memory that does not follow from the mathematics."""
+
+    @model_validator(mode="after")
+    def _operators_are_known(self) -> FrameworkSpec:
+        """Of names that the entry it starts from has not, since loading all operators takes a second."""
+        entry = self.entry(self.use) if self.use else {}
+        unusual = {
+            path: sorted(set(_names(_at(dict(self), path))) - set(_names(_at(entry, path))))
+            for path in _OPERATORS
+        }
+        if any(unusual.values()):
+            _check_operators(unusual)
+        return self
 
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:
@@ -340,3 +354,42 @@ def _given(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: given for key, given in value.items() if given}
     return value
+
+
+_OPERATORS = (
+    *((key,) for key in ("fuse", "passes", "accumulate", "calls", "host_waits", "traffic")),
+    *(("storage", key) for key in ("in_place", "scratch", "whole", "placeholders", "operand_buffers")),
+)
+"""The switches that name operators or families of them, by their keys."""
+
+
+def _at(section: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    """What a section has under these keys, from the outer to the inner; nothing if it has not."""
+    value: Any = section
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
+    return () if value is None else value
+
+
+def _names(value: Any) -> list[str]:
+    """The names in a switch: in lists, in pairs, or as keys."""
+    if isinstance(value, str):
+        return [value] if value != "all" else []
+    return [name for part in value for name in _names(part)]
+
+
+def _check_operators(names: Mapping[tuple[str, ...], list[str]]) -> None:
+    """Refused if one of the names, by keys, is neither an operator's nor a family's."""
+    from simcluster.model import operator_kinds
+
+    plain = {name for kind in operator_kinds().values() for name in (kind.kind, kind.family)}
+    # Functions may multiply a router's weights in their kernel, and are called so, too.
+    known = plain | {f"weighed_{name}" for name in plain}
+    for path, written in names.items():
+        for name in written:
+            if name not in known:
+                raise Refused(
+                    f"no operator and no family of operators is called '{name}'",
+                    path=".".join(path),
+                    hint=nearest(name, sorted(plain)),
+                )

@@ -67,7 +67,7 @@ class GradientReductionSpec(Section):
         bool,
         Phrase(
             {
-                True: "gradients reduced beside the backward",
+                True: "gradients reduced during the backward",
                 False: "gradients reduced after the backward",
             }.__getitem__
         ),
@@ -89,7 +89,7 @@ class GradientReductionSpec(Section):
     )
     """Whether gradients are copied into buffers of their own, travel there, and are copied back."""
 
-    buffers: Annotated[NonNegativeFloat, Phrase("{:g} x bucket held as buffers".format)] = 0.0
+    buffers: Annotated[NonNegativeFloat, Phrase("buffers for {:g} buckets".format)] = 0.0
     """Memory held for buckets under way, in buckets of the limit's size."""
 
     sums: Annotated[
@@ -161,7 +161,7 @@ class FrameworkMemorySpec(Section):
     """How memory is handed to tensors, and what kernels take besides their results."""
 
     allocator: Annotated[
-        Name | None, Phrase(lambda name: f"memory by the allocator {name}" if name else "no allocator")
+        Name | None, Phrase(lambda name: f"memory allocator {name}" if name else "no caching allocator")
     ] = None
     """Who hands it out, and keeps what is released; absent: what is released is given back."""
 
@@ -173,7 +173,7 @@ class FrameworkMemorySpec(Section):
     reads after them (``loss``: the gradient takes the place of the logits)."""
 
     scratch: Annotated[dict[Name, PositiveFloat], Phrase(scratch_words)] = {}
-    """What kernels of an operator family hold while they run besides what they read and write, in multiples
+    """What kernels of an operator family hold while they run, beyond what they read and write, in multiples
     of their largest operand (``loss: 1.0``: a whole copy of the logits)."""
 
     whole: Annotated[

@@ -234,7 +234,7 @@ class ParallelSpec(Section):
             )
         for name in self.mesh:
             if not name.isidentifier():
-                raise Refused(f"'{name}' is no axis name: use letters, digits and _", path=f"mesh.{name}")
+                raise Refused(f"'{name}' is not an axis name: use letters, digits and _", path=f"mesh.{name}")
         if len(auto := [name for name, size in self.mesh.items() if size == "auto"]) > 1:
             raise Refused(
                 f"'{auto[0]}' and '{auto[1]}' are both auto: one axis can be what the others leave",

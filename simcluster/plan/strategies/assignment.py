@@ -217,7 +217,7 @@ def _scattered(layout: Layout) -> Layout:
     """The sums that are due over some axes scattered over the first dim."""
     if any(how != "sum" for _, how in layout.partial) or not layout.dims:
         raise StrategyMismatch(
-            f"{layout} is no sum that could be scattered over a first dim", "forward_reduce_scatter"
+            f"{layout} is not a sum that could be scattered over a first dim", "forward_reduce_scatter"
         )
     first, *rest = layout.dims
     return Layout(((*first, *layout.partial_axes), *rest))

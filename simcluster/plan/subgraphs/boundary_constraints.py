@@ -164,7 +164,7 @@ def boundary_dims(block: Block, piece: Subgraph, value: str) -> tuple[str, ...]:
             for names, operands in ((node.inputs, dims.inputs), (node.outputs, dims.outputs)):
                 if value in names:
                     return operands[names.index(value)]
-    raise AssertionError(f"{value} is no operand of {piece.name}")
+    raise AssertionError(f"{value} is not an operand of {piece.name}")
 
 
 def _resolved(

@@ -31,4 +31,4 @@ class AttentionKernels(FrameworkSwitch, kind="attention"):
     FLASH = "flash", "attention in one kernel"
     FLASH_1 = "flash_1", "attention by FlashAttention's first release", {"releases": {Kernel.ATTENTION: 1}}
     FLASH_2 = "flash_2", "attention by FlashAttention-2", {"releases": {Kernel.ATTENTION: 2}}
-    UNFUSED = "unfused", "attention in kernels of their own"
+    UNFUSED = "unfused", "unfused attention (separate matmuls, softmax and dropout)"

@@ -17,9 +17,13 @@ class UnitCopies(FrameworkSwitch, kind="unit_copies"):
     """
 
     NONE = "none", "sharded weights gathered in place"
-    FLAT = "flat", "gradients of a unit copied into a flat one, cast and divided", {"unit_copies": "flat"}
+    FLAT = (
+        "flat",
+        "gradients of a unit copied into one flat tensor, cast and divided",
+        {"unit_copies": "flat"},
+    )
     BY_PARAMETER = (
         "by_parameter",
-        "sharded weights copied behind their gathers, gradients before they are scattered",
+        "weights copied after every gather, gradients before every scatter",
         {"unit_copies": "by_parameter"},
     )

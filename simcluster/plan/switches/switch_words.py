@@ -22,15 +22,15 @@ def fusion_words(pairs: Sequence[Sequence[str]] | None) -> str:
 def passes_words(families: Sequence[str]) -> str:
     """Which families run as the passes they are made of."""
     listed = ", ".join(family.replace("_", " ") for family in families)
-    return f"{listed} in passes of their own" if listed else "every norm as a whole"
+    return f"{listed} split into separate passes" if listed else "every norm in one kernel"
 
 
 def accumulation_words(families: str | Sequence[str]) -> str:
     """Which kernels add a parameter's gradient to its buffer."""
     if families == "all":
-        return "every kernel adds its gradient itself"
-    but = f", but for {', '.join(families)}" if families else ""
-    return f"gradients added by kernels of their own{but}"
+        return "every kernel accumulates its weight gradient itself"
+    but = f", except for {', '.join(families)}" if families else ""
+    return f"weight gradients accumulated by separate kernels{but}"
 
 
 def gradient_words(formats: str | Mapping[str, str]) -> str:
@@ -57,7 +57,7 @@ def limit_words(size: Mapping[str, Any] | None) -> str:
 def scratch_words(families: Mapping[str, float] | None) -> str:
     """What kernels hold besides what they read and write."""
     listed = ", ".join(f"{factor:g} x the operand of {name}" for name, factor in (families or {}).items())
-    return f"kernels hold {listed or 'nothing'} besides"
+    return f"scratch memory of kernels: {listed or 'none'}"
 
 
 def traffic_words(times: Mapping[str, float] | None) -> str:
@@ -69,7 +69,9 @@ def traffic_words(times: Mapping[str, float] | None) -> str:
 def calls_words(times: Mapping[str, float] | None) -> str:
     """What costs the host more or less than one operator."""
     listed = ", ".join(f"{name.replace('_', ' ')} as {count:g}" for name, count in (times or {}).items())
-    return f"host time in operators: {listed}" if listed else "every operator costs the host as much"
+    if not listed:
+        return "every operator takes the host equally long"
+    return f"host time as that of several operators: {listed}"
 
 
 def host_waits_words(names: Sequence[str]) -> str:

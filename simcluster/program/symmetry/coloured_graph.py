@@ -45,7 +45,7 @@ class GroupLoads:
         units = parts / GRAIN
         whole = units.astype(np.int64)
         if not np.array_equal(whole, units):
-            raise ValueError("a load is no multiple of 2^-20")
+            raise ValueError("a load is not a multiple of 2^-20")
         return cls(offsets, links, whole)
 
     def __len__(self) -> int:

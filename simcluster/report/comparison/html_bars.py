@@ -87,9 +87,7 @@ def _sections(comparison: Comparison) -> Iterator[Markup]:
     )
     for side, causes in zip(comparison.sides[1:], comparison.causes, strict=True):
         if causes:
-            yield section(
-                f"What makes the step of {side.letter} another one", "", _causes(comparison, side, causes)
-            )
+            yield section(f"Why the step of {side.letter} differs", "", _causes(comparison, side, causes))
     peaks = [side.fullest for side in comparison.sides]
     notes = [f"{units.size(peak['total'])}, {100 * peak['total'] / peak['capacity']:.0f} %" for peak in peaks]
     yield section(

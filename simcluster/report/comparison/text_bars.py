@@ -79,7 +79,7 @@ def _causes(comparison: Comparison) -> Iterator[RenderableType]:
             ]
             for cause in causes
         ]
-        title = f"What makes the step of {side.letter} another one"
+        title = f"Why the step of {side.letter} differs"
         titles = quantities(first.letter, side.letter, f"{side.letter} - {first.letter}")
         yield text_table([Column(title, wraps=True), *titles], rows)
         yield ""

@@ -119,11 +119,11 @@ def job_remarks(job: RunDocument) -> list[str]:
         lines.append(f"{runs['count']:,} runs with other random draws, 95% bounds of the means:")
         lines += [f"  {name}: {_bounds(runs[key], key)}" for key, name in _REPLICATED.items()]
     if "cost" in job:
-        lines.append(f"cost {job['cost']:,.0f} {job['currency']}, of it lost {job['cost_lost']:,.0f}")
+        cost, lost = units.amount(job["cost"]), units.amount(job["cost_lost"])
+        lines.append(f"cost {cost} {job['currency']}, of it lost {lost}")
     if "energy_j" in job:
-        lines.append(
-            f"energy {job['energy_j'] / 3.6e9:,.1f} MWh, of it lost {job['energy_lost_j'] / 3.6e9:,.1f} MWh"
-        )
+        used, lost = units.energy(job["energy_j"]), units.energy(job["energy_lost_j"])
+        lines.append(f"energy {used}, of it lost {lost}")
     return lines
 
 

@@ -29,8 +29,8 @@ def assumptions_section(documents: RunDocument) -> Markup:
     ]
     return page_section(
         "assumptions",
-        "What it leans on",
-        "figures that are assumed, each with its reasoning or the source that it is taken over from; all "
+        "Assumptions",
+        "figures that were assumed, each with its reasoning or the source that it was taken from; all "
         "others are measured or the vendor's, and the catalog says which",
         lines,
         data_table(["assumption", "value", "source"], rows),

@@ -69,7 +69,7 @@ def _verdict(summary: RunDocument) -> Iterator[str]:
 def _over_time(documents: RunDocument) -> str:
     dashed = any(stage.get("reserved_over_time") for stage in documents.get("memory", ()))
     line = "; dashed: what the allocator reserves, with what is outside it" if dashed else ""
-    note = f"the highest moment of every pixel; red: capacity{line}. Drag moves, Ctrl and wheel zooms."
+    note = f"each pixel shows its highest level; red: capacity{line}. Drag to move, Ctrl and wheel to zoom."
     return f'<h3>Over time</h3><p class="note">{note}</p><div id="memory-view" class="view"></div>'
 
 

@@ -81,8 +81,8 @@ def _matrix(traffic: RunDocument) -> str:
     count = traffic["ranks_per_cell"]
     cell = f"a cell is {count} ranks that follow one another; " if count > 1 else ""
     note = (
-        f"bytes that ranks send each other in a step, by the steps of the algorithms in use (what passes a "
-        f"switch that reduces, evenly to all others of the group); {cell}senders "
+        "bytes that ranks send each other in a step, by the algorithms that collectives use (what a reducing "
+        f"switch passes on counts evenly for all others of the group); {cell}senders "
         "from top to bottom, receivers from left to right"
     )
     return f'<h3>Between ranks</h3><p class="note">{note}</p><div id="matrix-view"></div>'

@@ -66,8 +66,8 @@ def critical_path_section(documents: RunDocument) -> Markup:
     return page_section(
         "path",
         "Critical path",
-        "the chain of kernels and transfers without which the step would be shorter; each begins when the "
-        "one before it ends, so the parts sum to the step",
+        "the chain of kernels and transfers that decides when the step ends; each begins when the one "
+        "before it ends, so the parts sum to the step",
         key_of(tones.items()),
         whole,
         folded("the part of each stage", stages, opened=len(path["stages"]) <= FEW)
@@ -139,8 +139,8 @@ def what_if_section(documents: RunDocument) -> Markup:
     return page_section(
         "what-if",
         "What if",
-        f"the step with each rate {by} higher or lower, each latency and overhead {by} less or more: all "
-        "else as it is",
+        f"how the step changes with one rate {by} higher or lower, or one latency or overhead {by} "
+        "smaller or larger, and everything else as it is",
         f'<div class="tornado">{bars}</div>',
         data_table(
             ["", *quantities("better", "change", "worse", "change")],

@@ -39,7 +39,7 @@ def step_section(run: Run) -> Markup:
     return page_section(
         "step",
         "Where the time goes",
-        f"{step_title(documents)}, cut without remainder",
+        f"{step_title(documents)}; the parts sum to the step",
         key_of((part.name, part.tone) for part, _ in parts),
         mean,
         _by_class(run, [part for part, _ in parts]),
@@ -78,6 +78,6 @@ def _by_class(run: Run, means: list[BarPart]) -> Markup:
         parts += [BarPart(name, value, means[-1].tone) for name, value in shown.items() if value]
         members = f"{stage_title(entry)}, {entry['ranks']:,} rank{'s' * (entry['ranks'] > 1)}"
         rows.append((members, parts, step, units.percent(kernels / step)))
-    note = "in kernels, with their launches and what communication beside them slowed, at the right"
+    note = "at the right the share of kernels, with their launches and their slowing by communication"
     bars = bar_rows(rows, units.seconds)
     return folded(f"by class of equal ranks ({len(rows)}); {note}", bars, opened=len(rows) <= FEW)

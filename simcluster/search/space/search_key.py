@@ -126,7 +126,7 @@ class NumberKey(SearchKey):
         for value in values:
             if not value.isdecimal() or int(value) < 1:
                 raise ScenarioError(
-                    f"--over {self.kind}={','.join(values)}: '{value}' is no whole number of at least 1",
+                    f"--over {self.kind}={','.join(values)}: '{value}' is not a whole number of at least 1",
                     hint=f"such as --over {self.kind}=1,2,4",
                 )
 

@@ -29,8 +29,8 @@ def content_of(
     """
     if program.mesh.off_axes and not servers:
         raise PlanError(
-            "what parameter servers hold, keys by modulo and rows of tables, is no layout over the mesh: it "
-            "is loaded by the servers of the same plan alone, and cut for no other",
+            "what parameter servers hold (keys by modulo, rows of tables) has no layout over the mesh: only "
+            "the servers of the same plan can load it, and it cannot be cut for another plan",
             path="parallel.parameter_server",
             hint="leave parameter_server out; what checkpoints cost is simulated with job.checkpoints",
         )

@@ -62,7 +62,8 @@ def documents_of(built: BuiltScenario, timing: Timing, account: AllocationAccoun
         "summary": summary | memory_maxima(memory) | band,
         "memory": memory,
         "host_memory": [host.over_time(timing.end) for host in hosts],
-        "scenario": spec.model_dump(mode="json", exclude_unset=True),
+        # In another process figures have lost the type of their value, of which pydantic would warn.
+        "scenario": spec.model_dump(mode="json", exclude_unset=True, warnings=False),
         "plan": plan_document(built, summary["step_time_s"]),
         "classes": _classes(built),
         "topology": _topology(built),

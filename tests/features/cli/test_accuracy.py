@@ -29,9 +29,9 @@ def test_the_tables(simcluster, file):
     assert (code, err) == (0, "")
     assert out.splitlines()[0] == "3 of 5 rows predicted, 2 not"
     assert "The 1 rows farthest off" in out
-    assert "no host of the catalog is known to be 'Some TPU'" in out
+    assert "no host of the catalog matches the hardware 'Some TPU'" in out
     assert "Hardware that is known: " in out and "MI300X*" in " ".join(out.split())
-    assert "'nvme_read' is no operation" in out
+    assert "'nvme_read' is not an operation" in out
 
 
 def test_csv_and_filters(simcluster, file):

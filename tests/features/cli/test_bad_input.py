@@ -71,7 +71,7 @@ WRONG = {
         "8:40",
         "layers.0.attention.qkv and 3 more operators: heads 4 does not divide over tensor 3",
     ),
-    "key-value heads": (but("kv_heads: 4", "kv_heads: 3"), "5:52", "8 heads are no multiple of 3"),
+    "key-value heads": (but("kv_heads: 4", "kv_heads: 3"), "5:52", "8 heads are not a multiple of 3"),
     "stages": (
         but("pipeline: 2", "pipeline: 8", but("hosts: 4", "hosts: 16")),
         "8:20",
@@ -80,7 +80,7 @@ WRONG = {
     "listed stages": (below("  schedule: {stages: [1, 2, 1]}"), "9:14", "3 stages are listed"),
     "sum of stages": (below("  schedule: {stages: [1, 2]}"), "9:14", "but the model has 4"),
     "unused axis": (but("tensor: 2", "replica: 2"), "8:41", "no strategy uses axis 'replica'"),
-    "axis name": (but("data: 2", "da-ta: 2"), "8:30", "'da-ta' is no axis name"),
+    "axis name": (but("data: 2", "da-ta: 2"), "8:30", "'da-ta' is not an axis name"),
     "role": (below("  roles: {batch: dta}"), "9:18", "did you mean 'data'?"),
     "recipe": (below("  recipe: megatrn"), "9:11", "did you mean 'megatron'?"),
     "schedule": (below("  schedule: {kind: 1f1c}"), "9:20", "did you mean '1f1b'?"),

@@ -19,7 +19,7 @@ def test_saved_cut_and_gone_on_with(simcluster, small, saved):
 def test_what_is_refused(simcluster, small, saved, here):
     (here / "saved" / "rank_00000.safetensors").write_bytes(b"nothing")
     refused = simcluster("checkpoint", "resume", saved)
-    assert refused.code == 2 and "is no safetensors file" in refused.err
+    assert refused.code == 2 and "is not a safetensors file" in refused.err
     refused = simcluster("checkpoint", "transform", small, "--to", small, "--out", "cut")
     assert refused.code == 2 and "has no values to write" in refused.err
     refused = simcluster("checkpoint", "transform", saved, "--to", small)

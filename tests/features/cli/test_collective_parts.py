@@ -67,10 +67,10 @@ def test_a_file_of_bytes(simcluster, tmp_path):
     [
         ("1,2\n3\n", "parts.csv:2: 1 numbers; 2 ranks need one each"),
         ("1,2\n", "has 1 lines of numbers; 2 ranks need one each"),
-        ("1,2\n3,-4\n", "parts.csv:2: '-4' is no whole number of bytes"),
-        ("1,2\n3,x\n", "parts.csv:2: 'x' is no whole number"),
-        ("1,2\n3,1e3\n", "'1e3' is no whole number"),
-        (f"1,2\n3,{10**16}\n", "is no whole number"),
+        ("1,2\n3,-4\n", "parts.csv:2: '-4' is not a whole number of bytes"),
+        ("1,2\n3,x\n", "parts.csv:2: 'x' is not a whole number"),
+        ("1,2\n3,1e3\n", "'1e3' is not a whole number"),
+        (f"1,2\n3,{10**16}\n", "is not a whole number"),
         ("0,0\n0,0\n", "no rank has anything for any"),
         (None, "there is no such file"),
     ],
@@ -86,7 +86,7 @@ def test_wrong_files(simcluster, tmp_path, text, message):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--parts", "zip:1"), "'zip' is no law"),
+        (("--parts", "zip:1"), "'zip' is not a known distribution"),
         (("--parts", "zipf"), "zipf needs a number, such as zipf:1"),
         (("--seed", 1), "--seed: a seed draws parts; there are none"),
         (("--sizes", "parts"), "--sizes parts: there is no file of parts"),

@@ -52,7 +52,7 @@ def test_one_scenario_beside_itself_changed(simcluster, small):
     assert code == 0
     assert "(training.micro_batch=2)" in out
     assert "D:" in out
-    assert "What makes the step of C another one" in out
+    assert "Why the step of C differs" in out
     code, _, err = simcluster("compare", small, small, "--vary", "run.seed=3")
     assert code == 2
     assert "name one file" in err

@@ -72,7 +72,7 @@ def test_the_file_that_is_read_is_never_replaced(simcluster, launch, here):
         (("megatron", "run.sh"), "the file does not say on which machines it runs"),
         (("megatron", "run.sh", "--cluster", "dgx"), "unknown host 'dgx'"),
         (("megatrn", "run.sh", "--cluster", "dgx-h100"), "did you mean 'megatron'?"),
-        (("deepspeed", "run.sh", "--cluster", "dgx-h100"), "run.sh:1:1: this is no JSON object"),
+        (("deepspeed", "run.sh", "--cluster", "dgx-h100"), "run.sh:1:1: this is not a JSON object"),
         (("nemo", "binary", "--cluster", "dgx-h100"), "binary:1:1: this is not UTF-8 text"),
         (("megatron", "run.sh", "--cluster", "dgx-h100", "--var", "X"), "--var X: expected NAME=VALUE"),
         (("megatron", "run.sh", "--cluster", "dgx-h100", "--hosts", "0"), "--hosts"),

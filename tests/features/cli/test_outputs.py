@@ -31,9 +31,9 @@ def unsimulated(simcluster, monkeypatch):
         (("--json", "folder"), "--json folder: this is a folder; name a file in it"),
         (("--out", "file"), "--out file: this is a file; name a folder"),
         (("--out", "page.html"), "this names a folder; one file is written by --html page.html"),
-        (("--out", "file/deeper"), "--out file/deeper: 'file' is no folder"),
+        (("--out", "file/deeper"), "--out file/deeper: 'file' is not a folder"),
         (("--trace", "none/t.json"), "--trace none/t.json: there is no folder 'none'"),
-        (("--json", "file/r.json"), "--json file/r.json: 'file' is no folder"),
+        (("--json", "file/r.json"), "--json file/r.json: 'file' is not a folder"),
         (("--html", "folder"), "--html folder: this is a folder; name a file in it"),
         (("--html", "same", "--trace", "same"), "--html: same would replace --trace"),
         (("--whatif",), "--whatif: no report is written to say it in; add --html FILE"),
@@ -58,7 +58,7 @@ def test_paths_that_cannot_be_written(unsimulated, small, here, arguments, messa
     [
         (("--trace", "t", "--ranks", "0,8"), "--ranks 0,8: there is no rank 8; the cluster has 8, from 0 on"),
         (("--out", "o", "--ranks", "0-3,2"), "--ranks 0-3,2: rank 2 is named twice"),
-        (("--trace", "t", "--ranks", ""), "'' is no rank; write for example 0,8,16-23"),
+        (("--trace", "t", "--ranks", ""), "'' is not a rank; write for example 0,8,16-23"),
         (("--ranks", "0"), "--ranks 0: no trace is written to show them in; add --trace FILE"),
     ],
 )

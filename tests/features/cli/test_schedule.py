@@ -77,8 +77,11 @@ def test_a_file_says_its_own_stages_and_micro_batches(simcluster, tmp_path):
         (["zb"], "unknown schedule 'zb'; did you mean 'zb_v'?"),
         (["1f1b", "--chunks", "2"], "schedule 1f1b takes no chunks; with kind interleaved or"),
         (["text"], "schedule text needs its text"),
-        (["interleaved", "--micro-batches", "6"], "6 micro-batches are no whole rounds of 4"),
-        (["gpipe", "--times", "F=1,B=2"], "--times F=1,B=2: 'B=2' is no time of an action"),
+        (
+            ["interleaved", "--micro-batches", "6"],
+            "6 micro-batches are not a multiple of the 4 pipeline stages",
+        ),
+        (["gpipe", "--times", "F=1,B=2"], "--times F=1,B=2: 'B=2' is not a time of an action"),
         (["gpipe", "--placement", "wrapped"], "schedule gpipe takes no placement"),
         (
             ["1f1b", "--stages", "10000", "--micro-batches", "100000"],
@@ -103,7 +106,7 @@ def test_what_a_file_says_wrong_is_said(simcluster, tmp_path):
         "1 stages x 1,000,000,000 micro-batches = 1,000,000,000 forwards" in simcluster("schedule", file).err
     )
     file.write_text("F0 X0\n")
-    assert "'X0' is no action" in simcluster("schedule", file).err
+    assert "'X0' is not an action" in simcluster("schedule", file).err
     file.write_text("F0 B0\nB0 F0\n")
     assert "cannot run to its end: stage 0 at B0; stage 1 at B0" in simcluster("schedule", file).err
 

@@ -49,7 +49,7 @@ def test_a_limit_that_nothing_meets(simcluster, here):
     ("arguments", "message"),
     [
         (("--over", "mehs"), "did you mean 'mesh'?"),
-        (("--over", "micro_batch=x"), "'x' is no whole number"),
+        (("--over", "micro_batch=x"), "'x' is not a whole number"),
         (("--objective", "speed"), "no such objective"),
         (("--objective", "cost"), "cluster.price: 2.50 USD per device-hour"),
         (("--budget", "soon"), "--budget soon"),

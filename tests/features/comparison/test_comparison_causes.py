@@ -61,7 +61,7 @@ def test_one_scenario_beside_itself_changed(small):
 def test_from_python(small, tmp_path):
     result = simcluster.simulate(small)
     found = simcluster.compare(result, simcluster.load(small, parallel__recompute="all"))
-    assert "What makes the step of B another one" in str(found)
+    assert "Why the step of B differs" in str(found)
     assert found._repr_html_().startswith("<div")
     result.save(tmp_path / "run.simrun")
     again = simcluster.compare(tmp_path / "run.simrun", small)

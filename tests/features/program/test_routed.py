@@ -264,7 +264,7 @@ def test_a_law_that_nothing_follows_is_refused():
     ("routing", "said"),
     [
         ("zipf", "zipf needs a number"),
-        ("pareto:1", "is no law"),
+        ("pareto:1", "is not a known distribution"),
         ({"histogram": [1, 2, 3]}, "3 numbers; layers.1 has 8 experts"),
         ({"histogram": [0] * 8}, "is ever chosen"),
         ({"histogram": [[1] * 8] * 1 + [[2] * 8] * 0, "law": "zipf:1"}, "histogram or a law"),

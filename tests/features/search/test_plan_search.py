@@ -154,7 +154,7 @@ def test_a_plan_from_python(scenario, tmp_path):
 
 
 def test_a_price_that_is_none(scenario):
-    with pytest.raises(ScenarioError, match="is no price"):
+    with pytest.raises(ScenarioError, match="is not a price"):
         scenario.changed([("cluster.price", "cheap")])
 
 

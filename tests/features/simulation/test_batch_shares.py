@@ -58,11 +58,11 @@ def test_equal_shares_are_the_plan_without_shares():
         (
             {"global_batch": 12, "batch_shares": {"data": [3, 1, 1, 1]}, "micro_batch": 4},
             "training.batch_shares.data.0",
-            "a share of 3 of 6 of global batch 12 is no whole number of micro-batches of 4 at coordinate 0 "
-            "of data: 12 x 3 / 6 / 4 = 1.5",
+            "a share of 3 of 6 of global batch 12 is not a whole number of micro-batches of 4 at coordinate "
+            "0 of data: 12 x 3 / 6 / 4 = 1.5",
         ),
         ({"batch_shares": {"data": [3, 1]}}, "training.batch_shares.data", "2 shares for 4 coordinates"),
-        ({"batch_shares": {"dat": [1, 1, 1, 1]}}, "training.batch_shares.dat", "no axis along which"),
+        ({"batch_shares": {"dat": [1, 1, 1, 1]}}, "training.batch_shares.dat", "not an axis along which"),
         (
             {"batch_shares": {"data": [2, 1, 1, 1], "tensor": [1]}},
             "training.batch_shares",

@@ -115,7 +115,7 @@ def _without_a_rank(folder):
 
 def _garbage(folder):
     (folder / "rank_00003.safetensors").write_bytes(b"\x80\x04.not safetensors")
-    return "is no safetensors file"
+    return "is not a safetensors file"
 
 
 def _without_a_tensor(folder):
@@ -138,14 +138,14 @@ def _of_another_shape(folder):
 
 def _without_an_index(folder):
     (folder / "checkpoint.json").unlink()
-    return "is no checkpoint: it has no checkpoint.json"
+    return "is not a checkpoint: it has no checkpoint.json"
 
 
 def _broken_index(folder):
     index = json.loads((folder / "checkpoint.json").read_text())
     index["tensors"][0]["split"] = [["nowhere"], []]
     (folder / "checkpoint.json").write_text(json.dumps(index))
-    return "which are no axes of the mesh"
+    return "which are not axes of the mesh"
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_other_models_and_optimizers_are_refused(saved, tmp_path):
 def test_nothing_else_is_written_over(saved, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("mine")
-    with pytest.raises(ScenarioError, match="is there already, and is no checkpoint"):
+    with pytest.raises(ScenarioError, match="is there already, and is not a checkpoint"):
         transform_checkpoint(saved, target(), tmp_path / "mine")
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["file"]
 
@@ -395,5 +395,5 @@ def test_disks_of_every_group_of_hosts_must_hold_what_is_kept():
 
 
 def test_what_servers_hold_is_not_cut_for_other_plans(tmp_path):
-    with pytest.raises(PlanError, match="it is loaded by the servers of the same plan alone"):
+    with pytest.raises(PlanError, match="only the servers of the same plan can load it"):
         save_small_run(served({}), tmp_path / "small")

@@ -110,8 +110,8 @@ def test_another_host_for_all_rows():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"hardware": "TPU v5p"}, "no host of the catalog is known to be 'TPU v5p'"),
-        ({"operation": "nvme_read"}, "'nvme_read' is no operation"),
+        ({"hardware": "TPU v5p"}, "no host of the catalog matches the hardware 'TPU v5p'"),
+        ({"operation": "nvme_read"}, "'nvme_read' is not an operation"),
         ({"devices": 10, "hosts": 4}, "do not spread evenly"),
         ({"devices": 32, "hosts": 2}, "more devices to a host than dgx-h100 has"),
         ({"devices": 1}, "all_reduce of one device"),

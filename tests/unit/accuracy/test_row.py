@@ -47,13 +47,16 @@ def test_missing_columns_are_named(tmp_path):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("a,lab,all_reduce,H100,8,1,64,abc,,,", "time_us 'abc' is no number above zero"),
-        ("a,lab,all_reduce,H100,8,1,64,-3,,,", "time_us '-3' is no number above zero"),
-        ("a,lab,all_reduce,H100,8,1,64,nan,,,", "time_us 'nan' is no number above zero"),
-        ("a,lab,all_reduce,H100,8,1,64,,inf,,", "algbw_gb_s 'inf' is no number above zero"),
-        ("a,lab,all_reduce,H100,eight,1,64,3,,,", "num_devices 'eight' is no whole number of at least one"),
-        ("a,lab,all_reduce,H100,8,0,64,3,,,", "num_hosts '0' is no whole number of at least one"),
-        ("a,lab,all_reduce,H100,8,1,1.5,3,,,", "message_bytes '1.5' is no whole number of at least one"),
+        ("a,lab,all_reduce,H100,8,1,64,abc,,,", "time_us 'abc' is not a number above zero"),
+        ("a,lab,all_reduce,H100,8,1,64,-3,,,", "time_us '-3' is not a number above zero"),
+        ("a,lab,all_reduce,H100,8,1,64,nan,,,", "time_us 'nan' is not a number above zero"),
+        ("a,lab,all_reduce,H100,8,1,64,,inf,,", "algbw_gb_s 'inf' is not a number above zero"),
+        (
+            "a,lab,all_reduce,H100,eight,1,64,3,,,",
+            "num_devices 'eight' is not a whole number of at least one",
+        ),
+        ("a,lab,all_reduce,H100,8,0,64,3,,,", "num_hosts '0' is not a whole number of at least one"),
+        ("a,lab,all_reduce,H100,8,1,1.5,3,,,", "message_bytes '1.5' is not a whole number of at least one"),
         ("a,lab,all_reduce,H100,,1,64,3,,,", "num_devices and num_hosts are needed"),
         ("a,lab,all_reduce,H100,2,4,64,3,,,", "num_hosts 4 is more than num_devices 2"),
         ("a,lab,all_reduce,H100,8,1,64,,,,", "none of time_us, algbw_gb_s and busbw_gb_s is given"),
@@ -81,7 +84,7 @@ def test_a_file_without_rows_or_without_anything(tmp_path):
         read_rows(written(tmp_path, head=""))
     with pytest.raises(ScenarioError, match="no such file"):
         read_rows(tmp_path / "none.csv")
-    with pytest.raises(ScenarioError, match=r"rows\.csv:2: this is no CSV"):
+    with pytest.raises(ScenarioError, match=r"rows\.csv:2: this is not CSV"):
         read_rows(written(tmp_path, 'a,"b"c,all_reduce,H100,8,1,64,3,,,'))
 
 
@@ -105,7 +108,7 @@ def test_lines_may_end_as_on_any_system(tmp_path, end, mark):
 def test_a_line_that_is_no_csv_is_told(tmp_path):
     path = written(tmp_path, head='id,"source\n')
     for read in (column_titles, read_rows):
-        with pytest.raises(ScenarioError, match=r"rows\.csv:1: this is no CSV: unexpected end of data"):
+        with pytest.raises(ScenarioError, match=r"rows\.csv:1: this is not CSV: unexpected end of data"):
             read(path)
 
 
@@ -113,7 +116,7 @@ def test_whole_numbers_that_a_program_wrote_as_floats(tmp_path):
     (row,) = read_rows(written(tmp_path, "a,lab,all_reduce,H100,8.0,1.,1048576.000,25.5,,,"))
     assert (row.num_devices, row.num_hosts, row.num_bytes) == (8, 1, 2**20)
     for text in ("8.5", "8.0.0", ".0", "0.0", "-8.0", "8.0e0", "9" * 5000):
-        with pytest.raises(ScenarioError, match="is no whole number of at least one"):
+        with pytest.raises(ScenarioError, match="is not a whole number of at least one"):
             read_rows(written(tmp_path, f"a,lab,all_reduce,H100,{text},1,64,25.5,,,"))
 
 

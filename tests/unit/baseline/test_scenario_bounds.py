@@ -66,7 +66,7 @@ def test_limits_have_units(tmp_path, written, limits):
     [
         ("step_time: {max: 8 GiB}", "a.yaml:7:27: unknown unit 'GiB'; write for example '1.5 us'"),
         ("step_time: {max: fast}", "write a number with a unit, such as '1.5 us'"),
-        ("mfu: {min: 45 s}", "'45 s' is no share; write for example '45 %', or 0.45"),
+        ("mfu: {min: 45 s}", "'45 s' is not a share; write for example '45 %', or 0.45"),
         ("tokens_per_s: {min: 250 k samples/s}", "unknown unit 'k samples/s'"),
         ("num_ranks: {max: 8 s}", "num_ranks is a number without a unit"),
         ("step_time: {min: 2 s, max: 900 ms}", "min 2 s is above max 900 ms"),

@@ -29,14 +29,14 @@ def test_several_texts_and_a_tolerance_of_all():
         ("step_tim=1%", "did you mean 'step_time'"),
         ("step_time=fast", "write a number with a unit"),
         ("step_time=1 GiB", "unknown unit 'GiB'"),
-        ("mfu=x", "'x' is no number"),
-        ("step_time=x%", "'x%' is no number"),
+        ("mfu=x", "'x' is not a number"),
+        ("step_time=x%", "'x%' is not a number"),
         ("step_time=-1%", "at least 0"),
         ("step_time=nan%", "at least 0"),
         ("step_time=inf", "at least 0"),
         ("0.1", "write it with '%'"),
-        ("", "is no number"),
-        ("step_time=1%,", "is no number"),
+        ("", "is not a number"),
+        ("step_time=1%,", "is not a number"),
     ],
 )
 def test_anything_else_is_refused_with_the_form(text, message):

@@ -194,3 +194,11 @@ def test_read_keeps_the_name_as_given(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "demo.yaml").write_text("a: 1")
     assert Document.read("demo.yaml").where("a") == "demo.yaml:1:4"
+
+
+def test_a_scenario_of_the_checkout_is_found_by_its_bare_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "scenarios").mkdir()
+    (tmp_path / "scenarios" / "plan.yaml").write_text("simcluster: 1\n")
+    assert reading("plan") == "plan: there is no such file; did you mean 'scenarios/plan.yaml'?"
+    assert reading("plan.yaml").endswith("did you mean 'scenarios/plan.yaml'?")

@@ -90,5 +90,5 @@ def test_json_of_a_usual_depth(tmp_path):
     file.write_text('{"a": ' + "[" * 63 + "]" * 63 + "}")
     assert json_object(file)
     file.write_text("[]")
-    with pytest.raises(Refused, match="is no JSON object"):
+    with pytest.raises(Refused, match="is not JSON object"):
         json_object(file)

@@ -1,7 +1,7 @@
 import pytest
 from rich.text import Text
 
-from simcluster.draw import Column, render_text, text_table
+from simcluster.draw import Column, quantities, render_text, text_table
 
 
 def lines(columns, rows, *, width=80, indent=0):
@@ -44,3 +44,13 @@ def test_text_that_may_wrap_is_never_cut(width):
 
 def test_markup_in_cells_is_text():
     assert lines([""], [["[bold]x[/bold] :smile:"]]) == ["[bold]x[/bold] :smile:"]
+
+
+@pytest.mark.parametrize("width", [20, 40, 60])
+def test_no_figure_is_cut_and_no_column_dropped_on_a_narrow_screen(width):
+    columns = [Column("operator", wraps=True), "over", *quantities("time", "of step", "under way")]
+    text = lines(
+        columns, [["layer.forward attention.out", "data", "295.25 us", "33.25 %", "1.25 ms"]], width=width
+    )
+    assert all(cell in text[1] for cell in ("layer.forward", "data", "295.25 us", "33.25 %", "1.25 ms"))
+    assert "..." not in "".join(text) and "…" not in "".join(text)

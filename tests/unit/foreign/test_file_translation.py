@@ -73,7 +73,7 @@ def test_a_file_of_no_format_is_refused_by_each(kind, text):
     assert len(problems) == 1
     assert any(
         words in problems[0].message
-        for words in ("this is not", "this is no JSON", "no arguments of Megatron")
+        for words in ("this is not", "this is not JSON", "no arguments of Megatron")
     )
 
 

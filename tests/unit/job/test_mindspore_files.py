@@ -50,7 +50,7 @@ def test_bytes_of_a_group_file():
 def test_other_bytes_are_no_group_file(tmp_path, data):
     path = tmp_path / "group_info.pb"
     path.write_bytes(data)
-    with pytest.raises(ScenarioError, match="is no group file"):
+    with pytest.raises(ScenarioError, match="is not a group file"):
         GroupFile.read(path)
 
 
@@ -126,8 +126,8 @@ def test_flat_runs_have_no_form_in_mindspore():
 @pytest.mark.parametrize(
     "data, says",
     [
-        ("[1]", "is no JSON object"),
-        ("{", "is no JSON"),
+        ("[1]", "is not JSON object"),
+        ("{", "is not JSON"),
         ("{}", "parallel_layout_item"),
         ('{"parallel_layout_item": {}}', "is empty"),
         ('{"parallel_layout_item": {"w": {"dev_matrix": [2]}}}', "tensor_map"),

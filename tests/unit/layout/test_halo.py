@@ -181,7 +181,7 @@ def test_extents_count_steps_and_not_halos():
     [
         ([(12,), (6,)], 2, ""),
         ([(12,), (6,)], 4, "x 12 in steps of 2 into 4 parts: 6 / 4 = 1.5"),
-        ([(13,), (7,)], 13, "x 13 is no multiple of 2, the step of the windows over it: 13 / 2 = 6.5"),
+        ([(13,), (7,)], 13, "x 13 is not a multiple of 2, the step of the windows over it: 13 / 2 = 6.5"),
         ([(8,), (4,)], 4, "x 8 / 4 = 2, but windows reach 3 beyond a part: further than the next rank's"),
     ],
 )

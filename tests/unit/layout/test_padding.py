@@ -83,7 +83,7 @@ def test_zeros_stay_zeros_through_what_is_linear():
     assert zero_padding(PRODUCT, ["in"], BOTH, [["in"], ["in"]]) == (frozenset(),)
     both = Dims((("seq",), ("seq",)), (("seq",),), linear=(frozenset({0}), frozenset({1})))
     assert zero_padding(both, ["seq"], BOTH, [["seq"], []]) == (frozenset(),), (
-        "zero times no number is no number"
+        "zero times no number is not a number"
     )
 
 

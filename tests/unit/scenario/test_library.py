@@ -30,7 +30,7 @@ def test_misspelt_keys_are_refused_with_the_nearest_name(tmp_path):
     first, second = caught.value.problems
     column = file.read_text().splitlines()[3].index("rign") + 1
     assert first.where == f"{file}:4:{column}"
-    assert first.message == "'rign' is no algorithm and no operation; did you mean 'ring'?"
+    assert first.message == "'rign' is neither an algorithm nor an operation; did you mean 'ring'?"
     assert second.message.endswith("; did you mean 'all_gather'?")
 
 
@@ -41,7 +41,7 @@ def test_a_group_is_named(tmp_path):
     file.write_text(but("use: cpu-server, hosts: 4", groups))
     with pytest.raises(ScenarioError) as caught:
         Scenario.load(file)
-    told = "'tre' is no algorithm and no operation; did you mean 'tree'?"
+    told = "'tre' is neither an algorithm nor an operation; did you mean 'tree'?"
     assert any(each.message == told and ":4:" in each.where for each in caught.value.problems)
 
 

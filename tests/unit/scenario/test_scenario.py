@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -165,3 +166,19 @@ def test_a_config_is_looked_up_beside_the_scenario(tmp_path):
     assert Scenario.load(tmp_path / "s.yaml").model.layers == 2
     with pytest.raises(ScenarioError, match="there is no such file"):
         _ = Scenario.of({**DATA, "model": {"hf": "config.json"}}, tmp_path / "elsewhere").model
+
+
+def test_a_scenario_from_another_process_can_be_changed_without_a_warning(recwarn):
+    network = {"kind": "rail_optimised", "hosts_per_unit": 2}
+    data = {
+        "simcluster": 1,
+        "name": "plan",
+        "cluster": {"use": "dgx-h100", "hosts": 2, "network": network},
+        "model": {"use": "gpt2"},
+        "training": {"global_batch": 16, "micro_batch": 1, "seq_len": 8},
+        "parallel": {"mesh": {"data": 16}},
+    }
+    written = pickle.loads(pickle.dumps(Scenario.of(data).spec))
+    changed = Scenario(written, None, Path()).changed([("run.steps", "2")])
+    assert (changed.spec.cluster.network.hosts_per_unit.value, changed.spec.run.steps) == (2, 2)
+    assert not [warning for warning in recwarn if "Pydantic" in str(warning.message)]

@@ -103,7 +103,7 @@ def test_own_hosts_are_where_the_scenario_runs(path):
         ("hosts: [7, 5]", "hosts: [7, 8]", "10:", "there is no host 8; the last of 8 is 7"),
         ("hosts: [7, 5]", "hosts: [7, 7]", "10:", "7 is listed twice"),
         ("hosts: [7, 5]", "hosts: 7-5", "10:", "'7-5' counts down; write 5-7"),
-        ("hosts: [7, 5]", "hosts: seven", "10:", "'seven' is no index"),
+        ("hosts: [7, 5]", "hosts: seven", "10:", "'seven' is not an index"),
         ("hosts: [7, 5]", "hosts: []", "10:", "the list has 0 items; write at least 1"),
         ("parts/other.yaml", "parts/othre.yaml", "8:", "did you mean"),
         ("hosts: 2-3", "hosts: 2-4", "8:", "3 hosts x 8 devices = 24, but 'parts/other.yaml' is for 16"),

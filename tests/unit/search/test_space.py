@@ -75,7 +75,7 @@ def test_a_plan_reads_as_the_scenario_that_it_changes(small):
     [
         ("mehs", "no key 'mehs'"),
         ("mesh=2", "takes no values"),
-        ("micro_batch=none", "'none' is no whole number"),
+        ("micro_batch=none", "'none' is not a whole number"),
         ("recompute=some", "'some' is none of its values"),
         ("micro_batch=3", "no plan on 8 devices"),
     ],

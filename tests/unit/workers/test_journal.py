@@ -75,7 +75,7 @@ def test_other_work_is_refused_unless_it_begins_anew(tmp_path):
 def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path, content):
     path = tmp_path / "j"
     path.write_text(content)
-    with pytest.raises(ScenarioError, match="no journal"):
+    with pytest.raises(ScenarioError, match="not a journal"):
         Journal(path, WORK, restart=True)
     assert path.read_text() == content
 

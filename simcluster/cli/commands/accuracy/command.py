@@ -38,13 +38,13 @@ def accuracy(
         str | None, typer.Option("--id", metavar="PATTERN", help="Only rows whose id matches.")
     ] = None,
     every: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Of these every N-th row, for a quick look.")
+        int, typer.Option(metavar="N", min=1, help="Use only every N-th of these rows, for a quick look.")
     ] = 1,
     cluster: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Predict all rows on this host of the catalog, not on the one their words name.",
+            help="Predict all rows on this host of the catalog, not on the one that they name.",
             autocompletion=complete_names("hosts"),
         ),
     ] = None,
@@ -52,49 +52,47 @@ def accuracy(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Predict all kernels on this device of the catalog, not on the one their words name.",
+            help="Predict all kernels on this device of the catalog, not on the one that they name.",
             autocompletion=complete_names("devices"),
         ),
     ] = None,
     worst: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Show the N rows that are farthest off.")
+        int, typer.Option(metavar="N", min=0, help="Show the N rows with the largest errors.")
     ] = 0,
     by: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Put the errors of runs together by source, framework, hardware, model, plan or size; those "
-            "of kernels by size, kernel, device, dtype, op or source; those of collectives by hardware, "
-            "source, operation, hosts or algorithm.",
+            help="Group errors: of runs by source, framework, hardware, model, plan or size; of kernels by "
+            "size, kernel, device, dtype, op or source; of collectives by hardware, source, operation, hosts "
+            "or algorithm.",
         ),
     ] = None,
     scenario: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Print the scenario of a run, with what is assumed, instead."),
+        typer.Option(metavar="ID", help="Only print the scenario of this run, with its assumptions."),
     ] = None,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that simulate runs.")] = 1,
     html: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Also write a page: runs as measured against predicted, a point for each."
-        ),
+        typer.Option(metavar="FILE", help="Also write a page that plots predicted against measured runs."),
     ] = None,
     bands: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also write the table of error bands that results carry."),
+        typer.Option(metavar="FILE", help="Also write the table of error bands that results refer to."),
     ] = None,
     csv: Annotated[
         bool, typer.Option("--csv", help="Print every row with its prediction, comma-separated.")
     ] = False,
 ) -> ExitCode:
-    """Compare measurements with their predictions.
+    """Compare measurements with predictions.
 
-    A file of collectives begins with the titles id,source,op,hardware,num_devices,num_hosts,
-    message_bytes,time_us,algbw_gb_s,busbw_gb_s,notes; sizes and rates count as in nccl-tests. A row needs
-    a time or a rate; a rate without a size is compared at 1 GiB. A file of kernels has the columns
-    kernel and time_us; each is predicted from the file of its device alone. A file of training runs has the
-    column metric, and those that the message names where they are missing. What cannot be predicted is
-    counted by reason, and what rows do not state, but is needed, by what was assumed.
+    Files of three kinds are read. Collectives have the columns id,source,op,hardware,num_devices,num_hosts,
+    message_bytes,time_us,algbw_gb_s,busbw_gb_s,notes; sizes and rates are those of nccl-tests, a row needs
+    a time or a rate, and a rate without a size is compared at 1 GiB. Kernels have the columns kernel and
+    time_us and are predicted from the file of their device. Training runs have the column metric; if others
+    are missing, the error message names them. The output lists why rows could not be predicted, and what was
+    assumed because rows do not state it.
     """
     from simcluster.accuracy import (
         accuracy_csv,

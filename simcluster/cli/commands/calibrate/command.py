@@ -18,14 +18,14 @@ EXAMPLES = (
     "simcluster calibrate measure --device cuda --out ours.yaml --host our-host.yaml",
 )
 
-HELP = "Device files from measurements."
+HELP = "Fit device files to measurements, or measure a device."
 
 calibrate = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @calibrate.callback()
 def _calibrate() -> None:
-    """Device files from measurements."""
+    """Fit device files to measurements, or measure a device."""
 
 
 @calibrate.command()
@@ -44,23 +44,27 @@ def fit(
     ] = None,
     implementation: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Or the implementation of memory-bound operators."),
+        typer.Option(
+            metavar="NAME",
+            help="Instead: the library of memory-bound kernels that is fitted, such as megatron.",
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Where the file is written.")] = None,
     every: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Of training runs every N-th, for a quick look.")
+        int, typer.Option(metavar="N", min=1, help="Use only every N-th training run, for a quick look.")
     ] = 1,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that simulate runs.")] = 1,
 ) -> ExitCode:
     """Fit the figures of a device file to measured kernels, or those of an implementation.
 
-    A few physical figures of the device move from what its file has, as far as the rows ask for it: shares
-    of peak and of memory bandwidth, tiles, what few rows and short dims cost. Shown are the median errors
-    before and after, on shapes and on sources that a fit has not seen, and what each figure buys.
+    A few physical figures of the device are changed where that reduces the errors of the rows: shares of peak
+    and of memory bandwidth, tile sizes, the cost of few rows and short dims. The output has the median errors
+    before and after the fit, those on shapes and sources that were left out of it, and by how much each
+    figure reduces them.
 
-    Of a file of training runs neither is named: fitted is what only whole steps show, the clock of every
-    family of devices under a step's load, and what an operator, a collective and a step cost the host under
-    every framework, as multiples of what the files have.
+    For a file of training runs give neither --device nor --implementation. Fitted is then what only whole
+    steps show: the clock of each family of devices under a step's load, and the host time per operator,
+    collective and step under each framework, as multiples of the values in the files.
     """
     from simcluster.accuracy import column_titles, read_kernels, read_runs
     from simcluster.cli.commands.calibrate.fitted import fitted_device, fitted_implementation, fitted_runs

@@ -18,7 +18,7 @@ EXAMPLES = (
     "simcluster checkpoint interval --save 40s --mtbf 3.09h",
 )
 
-HELP = "Show what checkpoints cost; cut and resume small ones."
+HELP = "Show what checkpoints cost; reshard and resume small ones."
 
 checkpoint = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 

@@ -70,7 +70,7 @@ def run(
         bool, typer.Option("--unfold", help="Simulate every rank, not one of each class of equal ranks.")
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Tell also what the framework's profile changes.")
+        bool, typer.Option("--verbose", "-v", help="Also list what the framework profile changes.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no progress.")] = False,
 ) -> ExitCode:

@@ -58,10 +58,10 @@ def schedule(
 ) -> ExitCode:
     """Draw a pipeline schedule, its bubble and its activations.
 
-    There is no model: stages are equal, and transfers take no time. An activation is what one
-    micro-batch, or one slice of its sequences, leaves in one chunk, until its backward is over, with both
-    halves. Slices are drawn of equal work, though each attends to those before it. The bubble is the
-    waiting time of stages divided by their working time.
+    No model is simulated: all stages take equally long, and transfers take no time. An activation is what
+    the forward of one micro-batch (or of one slice of its sequences) leaves in one chunk until its whole
+    backward is over. Slices are drawn as equally long, although later ones attend to more keys. The bubble
+    is the waiting time of stages divided by their working time.
     """
     from simcluster.cli.commands.schedule.schedule_drawing import DrawnSchedule, schedule_page, schedule_text
     from simcluster.cli.output.result_files import check_writable, write_text

@@ -219,7 +219,7 @@ def _lengths(times: str) -> dict[str, int]:
     for word in times.split(","):
         match = _TIMES.fullmatch(word.strip())
         if match is None:
-            message = f"'{word}' is no time of an action"
+            message = f"'{word}' is not a time of an action"
             raise ScenarioError(Problem(message, where=f"--times {times}", hint="write F=1,I=1,W=1"))
         lengths[match[1]] = int(match[2])
     return lengths | {"B": lengths["I"] + lengths["W"], "R": lengths["F"]}

@@ -74,9 +74,9 @@ def search(
     """Find the best plan for a model and cluster, with proof.
 
     Every plan gets a lower bound on its time and memory, from the costs of its layers. Plans are simulated in
-    the order of these bounds until none of the others can be better. So the result is the best by the
-    simulator, as if all plans had been simulated; the table says why others are slower. Exit code 1 if no
-    plan fits, with the plan that came closest.
+    the order of these bounds until no other plan can be better. So the result is the same as if all plans had
+    been simulated. The table says why other plans are slower. Exit code 1 if no plan fits; then the plan that
+    came closest is shown.
     """
     from simcluster.cli.commands.search.session import SearchSession
 

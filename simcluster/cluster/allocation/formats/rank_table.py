@@ -45,10 +45,10 @@ class RankTable(AllocationFormat):
         """ScenarioError with the place of every mistake: the text is read once more for these."""
         if isinstance(error, json.JSONDecodeError):
             where = f"{name}:{error.lineno}:{error.colno}"
-            raise ScenarioError(Problem(f"this is no JSON: {error.msg}", where=where)) from None
+            raise ScenarioError(Problem(f"this is not JSON: {error.msg}", where=where)) from None
         document = Document.parse(text, name)
         if not isinstance(error, ValidationError):
-            raise ScenarioError(Problem(f"this is no rank table: {error}", where=name)) from None
+            raise ScenarioError(Problem(f"this is not a rank table: {error}", where=name)) from None
         try:
             validate(document, RankTableSpec)
         except ScenarioError as refused:

@@ -37,7 +37,7 @@ def changed(place: int | str, **told):
         (changed(4, axis=1), "operators.4.axis: .*unknown key"),
         (changed(4, inputs=["own", "fc1"]), "operators.4.inputs: .*reads 1 tensor, not 2"),
         (changed(4, ranks="0-9"), "operators.4.ranks: there is no rank 4: the last is 3"),
-        (changed(4, ranks="x"), "operators.4.ranks: 'x' is no index"),
+        (changed(4, ranks="x"), "operators.4.ranks: 'x' is not an index"),
         (changed(4, name="own"), "operators.4.name: .*something else is called so already"),
         (changed(4, op="all_gather"), "operators.4: .*has no dim 0|operators.4.inputs"),
         (changed(4, op="broadcast", root_rank=4), "operators.4.root_rank: a group of 4 ranks has no place 4"),

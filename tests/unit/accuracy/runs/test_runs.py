@@ -173,19 +173,19 @@ def test_what_rows_say_otherwise(tmp_path, change, path, value):
         ({"layers": ""}, "the row does not state layers"),
         (
             {**PARTS, "model": "gpt:cp4_a2a_p2p"},
-            "context parallelism in two levels of sizes that are not told",
+            "context parallelism on two levels, of sizes that are not stated",
         ),
         ({"model": "nobody-7b", "heads": ""}, "no model is known as 'nobody-7b', and the row has no heads"),
         (
             {"expert": "3", "ffn": "64", "notes": "MoE 6 experts top2"},
-            "3 expert ranks do not divide 4 data-parallel ones",
+            "4 data-parallel ranks cannot be divided among 3 expert-parallel ranks",
         ),
         ({"recompute": "selective (mlp, toe)"}, r"the recomputation 'selective \(mlp, toe\)'"),
-        ({"precision": "int3"}, "no number formats are known as 'int3'"),
-        ({"hardware": "abacus"}, "no host of the catalog is known to be 'abacus'"),
+        ({"precision": "int3"}, "the precision 'int3' is unknown"),
+        ({"hardware": "abacus"}, "no host of the catalog matches the hardware 'abacus'"),
         ({"recompute": "some"}, "the recomputation 'some'"),
         ({"offload": "all of it"}, "the offload 'all of it'"),
-        ({"notes": "cfg=A; method vocab-2; x"}, "the vocabulary over all stages of the pipeline"),
+        ({"notes": "cfg=A; method vocab-2; x"}, "the vocabulary split over all pipeline stages"),
         ({**HALVES, "schedule": "sideways"}, "the schedule sideways"),
         (
             {**HALVES, "schedule": "gpipe", "virtual_pipeline": "2"},
@@ -272,7 +272,7 @@ def test_a_share_of_the_peak_counts_flops_as_its_paper_does(tmp_path):
     said = {"metric": "mfu", "value": "50", "notes": "MFU vs 312 TFLOP/s", "framework": "megatron-lm"}
     (step, _) = predict_runs(read_runs(written(tmp_path, said)))
     assert step.measured == pytest.approx(flops / (0.5 * 312e12 * 8))
-    assert step.assumed[-1] == "FLOPs that count attention as the full square"
+    assert step.assumed[-1] == "the stated FLOPs count attention as the full square"
 
 
 def test_a_share_without_a_peak_is_of_the_format_that_its_publishers_take(tmp_path):
@@ -361,7 +361,7 @@ def test_the_reports_tell_groups_and_reasons(tmp_path):
     found = predict_runs(read_runs(written(tmp_path, {}, {"precision": "int3", "id": "other-x-1"})))
     told = runs_text(found, 1)
     assert "2 of 4 figures of 2 runs predicted" in told and "tests-gpt" in told
-    assert "no number formats are known as 'int3'" in told
+    assert "the precision 'int3' is unknown" in told
     lines = list(csv.DictReader(io.StringIO(runs_csv(found))))
     assert [line["figure"] for line in lines] == ["step time", "peak memory"] * 2
     assert lines[0]["id"] == "tests-gpt-0001" and float(lines[0]["error"]) == pytest.approx(
@@ -373,8 +373,8 @@ def test_the_reports_tell_groups_and_reasons(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"layers": "two"}, "runs.csv:2: layers 'two' is no whole number of at least one"),
-        ({"value": "-1"}, "runs.csv:2: value '-1' is no number above zero"),
+        ({"layers": "two"}, "runs.csv:2: layers 'two' is not a whole number of at least one"),
+        ({"value": "-1"}, "runs.csv:2: value '-1' is not a number above zero"),
     ],
 )
 def test_numbers_that_are_none_are_refused(tmp_path, change, message):
@@ -390,14 +390,14 @@ def test_missing_columns_are_named(tmp_path):
 def test_what_is_assumed_is_listed(tmp_path):
     found = predict_runs(read_runs(written(tmp_path, {"vocab": "", "recompute": ""})))
     told = runs_text(found)
-    assert "Assumed" in told and "the vocabulary of GPT-2" in told
+    assert "Assumed" in told and "the vocabulary is GPT-2's" in told
     (line, _) = csv.DictReader(io.StringIO(runs_csv(found)))
     assert line["assumed"] == "; ".join(found[0].assumed)
 
 
 def test_a_run_as_a_scenario_file(tmp_path):
     text = run_scenario_yaml(run_of(tmp_path, vocab="", source="a paper"))
-    assert "# Source: a paper" in text and "# Assumed: the vocabulary of GPT-2" in text
+    assert "# Source: a paper" in text and "# Assumed: the vocabulary is GPT-2's" in text
     path = tmp_path / "run.yaml"
     path.write_text(text)
     assert Scenario.load(path).spec.num_ranks == 8

@@ -20,16 +20,16 @@ CLIPPED = "gradients are clipped to a norm of 1, the default of Megatron's train
 @pytest.mark.parametrize(
     ("change", "model", "assumed"),
     [
-        ({"vocab": ""}, {"vocab": 50257}, "the vocabulary of GPT-2, 50,257, which is not stated"),
+        ({"vocab": ""}, {"vocab": 50257}, "the vocabulary is GPT-2's, 50,257: the row states none"),
         (
             {"model": "nobody-7b", "kv_heads": "2", "ffn": "512", "vocab": ""},
             {"family": "llama", "kv_heads": 2, "ffn": 512, "vocab": 32000},
-            "the architecture of Llama with the stated dimensions",
+            "the model has Llama's architecture with the stated dimensions",
         ),
         (
             {"model": "nobody-7b", "ffn": "1024"},
             {"family": "gpt", "max_positions": 128},
-            "the architecture of GPT-2 with the stated dimensions",
+            "the model has GPT-2's architecture with the stated dimensions",
         ),
         ({"model": "Megatron-22B", "notes": "flags: mtp-num-layers=1"}, {"mtp_layers": 1}, None),
         # The catalog's model has a layer of multi-token prediction; a row that states none has none.
@@ -54,7 +54,7 @@ CLIPPED = "gradients are clipped to a norm of 1, the default of Megatron's train
         (
             {**EXPERTS, "kv_heads": "", "notes": "MLA; MoE 8 experts topk 2"},
             {"latent": {"kv_rank": 512, "nope_dim": 128, "rope_dim": 64, "value_dim": 128}},
-            "the latent attention of DeepSeek-V2-Lite",
+            "latent attention has the dimensions of DeepSeek-V2-Lite",
         ),
         (
             {
@@ -64,7 +64,7 @@ CLIPPED = "gradients are clipped to a norm of 1, the default of Megatron's train
                 "notes": "MoE 8 experts topk 2; flags: swiglu",
             },
             {"family": "gpt", "bias": False, "activation": "swiglu"},
-            "the architecture of GPT-2 with the stated dimensions",
+            "the model has GPT-2's architecture with the stated dimensions",
         ),
     ],
 )
@@ -89,7 +89,7 @@ def test_experts_fill_tensor_ranks_where_they_are_whole(tmp_path, change, roles,
     found = scenario_of(run_of(tmp_path, **said))
     Scenario.of(found.data)
     assert found.data["parallel"].get("roles") == roles
-    assert any("experts whole" in text for text in found.assumed) is assumed
+    assert any("experts are not split" in text for text in found.assumed) is assumed
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_frameworks_without_a_profile_get_the_nearest(tmp_path):
     ):
         found = scenario_of(run_of(tmp_path, framework="own", **change))
         assert found.data["framework"] == nearest
-        assert f"the framework profile {nearest}: none is known for 'own'" in found.assumed
+        assert f"the framework profile is {nearest}: there is none for 'own'" in found.assumed
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_mindspeeds_update_and_loss_hold_more(tmp_path, tensor, zero, scratch):
 def test_interleaving_of_an_unknown_number_of_chunks_has_two(tmp_path):
     found = scenario_of(run_of(tmp_path, schedule="interleaved-1f1b", pipeline="2", tensor="1", layers="4"))
     assert found.data["parallel"]["schedule"] == {"kind": "interleaved", "chunks": 2}
-    assert any("their number is not stated" in text for text in found.assumed)
+    assert any("no number is stated" in text for text in found.assumed)
     odd = scenario_of(run_of(tmp_path, schedule="interleaved-1f1b", pipeline="2", tensor="1", layers="6"))
     assert "schedule" not in odd.data["parallel"]
 

@@ -7,17 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.analysis.critical_path import (
-    CriticalEntries,
-    EntryGraph,
-    PartKind,
-    PathCause,
-    PathParts,
-    critical_path_document,
-    entry_slacks,
-)
+from simcluster.analysis.critical_path import critical_path_document
 from simcluster.analysis.critical_path import entry_graph as graph_module
 from simcluster.analysis.critical_path import stage_slack as slack_module
+from simcluster.analysis.critical_path.critical_entries import CriticalEntries, PathCause
+from simcluster.analysis.critical_path.entry_graph import EntryGraph
+from simcluster.analysis.critical_path.path_parts import PartKind, PathParts
+from simcluster.analysis.critical_path.slack import entry_slacks
 from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.engine import Implementation, run, run_together
 from simcluster.engine.reference.run import _Run

@@ -141,7 +141,7 @@ CONTAINERS = ("template", "spec", "containers")
         (
             (*ROLES, "Worker", *CONTAINERS, 0, "resources"),
             {"limits": {"nvidia.com/gpu": "many"}},
-            "'many' is no number",
+            "'many' is not a number",
         ),
         ((*ROLES, "Worker", *CONTAINERS, 0, "resources"), {}, "a Worker gets no device"),
         ((*ROLES, "Worker", *CONTAINERS, 0, "resources"), {"limits": 1}, "'resources' has limits"),

@@ -102,7 +102,7 @@ def test_a_host_can_be_written_inline():
             "12 cards do not spread evenly over 8 devices",
         ),
         ("host: {use: dgx-h100, fabric: {efficiency: 1.5}}\nhosts: 2", "1.5 is too large"),
-        ("host: {use: dgx-1v, devices: 6}\nhosts: 2", "6 devices are no whole islands of 4"),
+        ("host: {use: dgx-1v, devices: 6}\nhosts: 2", "6 devices cannot be divided into islands of 4"),
         (
             "host: {use: dgx-h100, devices: 12}\nhosts: 2",
             "x.yaml:1:32: processors.numa_of_device says what 8 of 12 devices are near to; write it for all",

@@ -249,10 +249,10 @@ def test_laws_are_drawn_from_their_seed():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("zip:1", "'zip' is no law"),
+        ("zip:1", "'zip' is not a known distribution"),
         ("zipf", "zipf needs a number"),
         ("uniform:1", "write uniform"),
-        ("zipf:x", "'x' is no number"),
+        ("zipf:x", "'x' is not a number"),
         ("zipf:-1", "not between 0 and 100"),
         ("normal:nan", "not between 0 and 100"),
     ],

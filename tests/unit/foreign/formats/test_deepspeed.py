@@ -53,7 +53,7 @@ def test_three_that_disagree_are_shown_with_their_arithmetic():
 
 
 def test_what_does_not_divide():
-    assert "no integer" in refused({"train_batch_size": 60, "gradient_accumulation_steps": 7})
+    assert "not an integer" in refused({"train_batch_size": 60, "gradient_accumulation_steps": 7})
 
 
 @pytest.mark.parametrize("stage", [0, 1, 2, 3])
@@ -90,8 +90,8 @@ def test_without_a_model():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[]", "ds.json:1:1: this is no JSON object; expected '{'"),
-        ("\n\nhello", "ds.json:3:1: this is no JSON object"),
+        ("[]", "ds.json:1:1: this is not a JSON object; expected '{'"),
+        ("\n\nhello", "ds.json:3:1: this is not a JSON object"),
         ('{"a": 1', "ds.json:1:1: the mapping opened with '{'"),
         ('{"a": 1 "b": 2}', "ds.json:1:"),
         ('{"a": 1, "a": 2}', "duplicate key 'a'"),

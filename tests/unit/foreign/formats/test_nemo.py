@@ -25,7 +25,7 @@ def test_references_are_followed():
         ("${model.data.seq_length}", "these references go in circles"),
         ("???", "the file leaves this open\n    --set training.seq_len=... says it"),
         ("${wonder:4, 1024}", "leaves open what ${wonder:4, 1024} is"),
-        ("${multiply:4, ${model.seed}, x}", "x is no number: x"),
+        ("${multiply:4, ${model.seed}, x}", "x is not a number: x"),
         ("${divide_ceil:4, 0}", "it divides by zero"),
         ("${divide_ceil:4}", "divide_ceil takes 2 numbers"),
         ("${multiply:1e60, 1e60}", "1e60 is too large for a size"),

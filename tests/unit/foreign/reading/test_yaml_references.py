@@ -63,7 +63,7 @@ def test_every_text_is_a_value_or_says_why_not(text):
 
 def test_words_are_put_together():
     assert follow_references(DATA, ("x",), "${model.name}_${seed}b") == ("gpt_7b", "")
-    assert follow_references(DATA, ("x",), "${model}_b")[1] == "${model} is no single value"
+    assert follow_references(DATA, ("x",), "${model}_b")[1] == "${model} is not a single value"
 
 
 def test_growing_circles_end():

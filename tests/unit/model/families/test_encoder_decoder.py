@@ -183,7 +183,7 @@ def test_small_forms_keep_both_sides():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"buckets": 6}, "6 buckets are no multiple of 4"),
+        ({"buckets": 6}, "6 buckets are not a multiple of 4"),
         ({"max_distance": 16}, "16 buckets hold one distance each"),
         ({"layers": 4}, "a model of the family 't5' has no 'layers'"),
         ({"activation": "geglu"}, "'ffn' is missing: a gated MLP has no usual size"),

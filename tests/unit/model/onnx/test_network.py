@@ -160,12 +160,15 @@ def test_a_number_of_samples_that_is_written_into_a_shape_is_found(tmp_path):
             "adds up over the dim of samples",
         ),
         (lambda file, x: file.add("MatMul", x, file.weight("w", 3, 4)), "[2, 4] by [3, 4]: 4 is not 3"),
-        (lambda file, x: file.add("Add", x, file.weight("w", 2, 3)), "[2, 4] and [2, 3] are no shapes"),
+        (
+            lambda file, x: file.add("Add", x, file.weight("w", 2, 3)),
+            "[2, 4] and [2, 3] are shapes that do not",
+        ),
         (
             lambda file, x: file.add("Transpose", x, perm=(1, 0)),
             "first dim is not that of samples",
         ),
-        (lambda file, x: file.add("GlobalAveragePool", x), "are no pictures"),
+        (lambda file, x: file.add("GlobalAveragePool", x), "is not the shape of pictures"),
         (lambda file, x: file.add("Cast", file.add("Greater", x, x), to=1), "a cast of uint8"),
         (lambda file, x: file.add("Relu", "nothing"), "reads 'nothing', which nothing makes before"),
         (lambda file, x: file.add("Gather", x, file.integers(0, 1, 3), axis=1), "not evenly spaced"),
@@ -210,7 +213,7 @@ def test_fixed_statistics_are_refused(tmp_path):
 def test_a_file_that_is_not_there_or_no_onnx_file_says_so(tmp_path):
     assert refused(tmp_path / "none.onnx") == ["none.onnx: there is no such file "]
     (tmp_path / "text.onnx").write_text(json.dumps({"no": "network"}))
-    assert refused(tmp_path / "text.onnx")[0].startswith("text.onnx: is no ONNX file")
+    assert refused(tmp_path / "text.onnx")[0].startswith("text.onnx: is not an ONNX file")
     (tmp_path / "empty.onnx").write_bytes(b"")
     assert refused(tmp_path / "empty.onnx") == ["empty.onnx: holds no network: its graph has no nodes "]
 

@@ -81,7 +81,7 @@ def test_an_unknown_model_proposes_the_nearest():
     [
         (without(SMALL, "heads"), "", "'heads' is missing"),
         (without(SMALL, "heads", "vocab"), "", "'heads', 'vocab' are missing"),
-        ({**SMALL, "kv_heads": 3}, "kv_heads", "4 heads are no multiple of 3 key-value heads"),
+        ({**SMALL, "kv_heads": 3}, "kv_heads", "4 heads are not a multiple of 3 key-value heads"),
         ({**SMALL, "hidden": 18}, "heads", "hidden 18 / heads 4 = 4.5: give head_dim"),
         (without(SMALL, "ffn"), "", "'ffn' is missing: a gated MLP has no usual size"),
         (

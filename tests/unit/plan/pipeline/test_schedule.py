@@ -47,7 +47,7 @@ def test_text_says_kind_micro_batch_chunk_and_slice():
     ["", "3", "F", "X3", "F-1", "f3", "F3c", "F3s1c2", "F3 B1", "F3&", "F3&B1&", "F3&&B1", "&F3", "F3x"],
 )
 def test_other_text_is_refused_with_the_accepted_form(text):
-    with pytest.raises(PlanError, match="is no action") as caught:
+    with pytest.raises(PlanError, match="is not an action") as caught:
         Action.parse(text)
     assert "F3, B3, I3, W3 or R3" in caught.value.problems[0].hint
 

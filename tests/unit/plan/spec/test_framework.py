@@ -95,3 +95,23 @@ def test_values_of_a_switch_have_words_and_change_what_there_is(switch):
         assert set(value.execution) <= {field.name for field in fields(ExecutionPolicy)}
         assert set(value.settings) <= set(PASSES)
         assert changed(**{switch.kind: value.value}).settings()[switch.kind] == value.value
+
+
+@pytest.mark.parametrize(
+    ("switches", "path"),
+    [
+        ({"calls": {"matmull": 3}}, "calls"),
+        ({"traffic": {"rms_norm": 2, "weighed_swigluu": 2}}, "traffic"),
+        ({"fuse": [["matmul", "byas"]]}, "fuse"),
+        ({"storage": {"in_place": ["los"]}}, "storage.in_place"),
+    ],
+)
+def test_an_operator_that_nobody_has_is_refused(switches, path):
+    """A slip of the pen would change nothing, and nothing would say so."""
+    with pytest.raises(ScenarioError, match="no operator and no family of operators is called") as refused:
+        changed(**switches)
+    assert [problem.path for problem in refused.value.problems] == [path]
+
+
+def test_names_of_kinds_families_and_weighed_functions_are_known():
+    assert changed(calls={"matmul": 3, "router": 2}, traffic={"weighed_swiglu_grad": 2}).calls["router"] == 2

@@ -279,7 +279,7 @@ def test_sixteen_thousand_ranks_take_one_pass_over_their_loads():
         (lambda: GroupLoads(np.array([0, 2]), np.array([1]), np.array([1])), "offsets must run"),
         (lambda: GroupLoads(np.array([0, 2, 1, 2]), np.array([1, 2]), np.array([1, 1])), "not decrease"),
         (lambda: rows({0: 0}), "at least 1"),
-        (lambda: GroupLoads.of(np.array([0, 1]), np.array([0]), np.array([1 / 3])), "no multiple of 2"),
+        (lambda: GroupLoads.of(np.array([0, 1]), np.array([0]), np.array([1 / 3])), "not a multiple of 2"),
         (lambda: meetings([[0, 1]], rows([0], [1])), "a row in each pattern"),
         (lambda: meetings([[0, 1], [1, 2]]), "more than one of the groups"),
         (lambda: structure([0], meetings([[0, 1]])), "not one of the ranks"),
