@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from simcluster.accuracy.table import parse_count, parse_figure, read_table
+from simcluster.accuracy.table import parse_count, parse_figure, parse_size, read_table
 from simcluster.deferred_dataclass import dataclass
 
 COLUMNS = (
@@ -24,6 +25,18 @@ COLUMNS = (
 """The columns of the file, in any order; further ones are kept out of it."""
 
 _REQUIRED = tuple(column for column in COLUMNS if column not in ("source", "notes"))
+
+_OPERATIONS = {
+    "all_reduce": ("allreduce",),
+    "all_gather": ("allgather", "allgatherbase"),
+    "reduce_scatter": ("reducescatter", "reducescatterbase"),
+    "alltoall": ("alltoall", "alltoallv", "alltoallsingle"),
+    "broadcast": ("broadcast", "bcast"),
+    "sendrecv": ("sendrecv", "p2p", "pointtopoint"),
+    "h2d": ("h2d", "hosttodevice"),
+}
+"""Operations of these files by how publishers and libraries call them, in letters alone."""
+_OPERATION_OF = {spelt: name for name, spellings in _OPERATIONS.items() for spelt in spellings}
 
 SUSTAINED_BYTES = 1 << 30
 """Where a rate was published without a size: 1 GiB, where curves have become flat."""
@@ -76,6 +89,11 @@ def read_rows(path: str | Path) -> list[MeasuredRow]:
     return read_table(path, COLUMNS, _REQUIRED, _row)
 
 
+def operation_named(words: str) -> str:
+    """The name in these files of what a publisher calls ``AllReduce`` or ``send-recv``; else the words."""
+    return _OPERATION_OF.get(re.sub(r"[^a-z0-9]", "", words.lower()), words)
+
+
 def _row(line: int, written: Mapping[str, str]) -> MeasuredRow:
     figures = [parse_figure(written, name) for name in ("time_us", "algbw_gb_s", "busbw_gb_s")]
     if all(figure is None for figure in figures):
@@ -90,11 +108,11 @@ def _row(line: int, written: Mapping[str, str]) -> MeasuredRow:
         line=line,
         name=written["id"],
         source=written.get("source", ""),
-        operation=written["op"],
+        operation=operation_named(written["op"]),
         hardware=written["hardware"],
         num_devices=devices,
         num_hosts=hosts,
-        num_bytes=parse_count(written, "message_bytes"),
+        num_bytes=parse_size(written, "message_bytes"),
         seconds=None if seconds is None else seconds * 1e-6,
         algbw=None if algbw is None else algbw * 1e9,
         busbw=None if busbw is None else busbw * 1e9,

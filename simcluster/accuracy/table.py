@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -19,6 +20,10 @@ Row = TypeVar("Row")
 
 _DIGITS = 18
 """The longest whole number that is read: all of them are counts or bytes."""
+
+_THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+")
+_SHORT = re.compile(r"([0-9]{1,4}) ?([KMG])(?:i?B)?", re.IGNORECASE)
+_SHIFTS = {"K": 10, "M": 20, "G": 30}
 
 
 def column_titles(path: str | Path) -> list[str]:
@@ -67,12 +72,23 @@ def parse_count(cells: Mapping[str, str], title: str) -> int | None:
 def parse_whole(text: str) -> int | None:
     """The whole number that a cell holds; None if it holds none.
 
-    ``64.0`` is 64: programs that keep a column of numbers as floats, for its empty cells, write so.
+    ``64.0`` is 64: programs that keep a column of numbers as floats, for its empty cells, write so. And
+    ``4,096`` is 4096.
     """
-    digits, _, fraction = text.partition(".")
+    digits, _, fraction = (text.replace(",", "") if _THOUSANDS.fullmatch(text) else text).partition(".")
     if not digits.isdecimal() or len(digits) > _DIGITS or fraction.strip("0"):
         return None
     return int(digits)
+
+
+def parse_size(cells: Mapping[str, str], title: str) -> int | None:
+    """A cell as bytes, also as nccl-tests writes them (``8M``, ``1G``, powers of two); None if it is empty.
+
+    ValueError if it is none.
+    """
+    if short := _SHORT.fullmatch(cells[title]):
+        return int(short[1]) << _SHIFTS[short[2].upper()]
+    return parse_count(cells, title)
 
 
 def parse_figure(cells: Mapping[str, str], title: str) -> float | None:

@@ -45,11 +45,25 @@ class KernelTask:
     passes: tuple[LibraryPass, ...] = ()
 
 
+_FORMATS = {
+    **dict.fromkeys(("bfloat16", "amp"), "bf16"),
+    **dict.fromkeys(("float16", "half"), "fp16"),
+    **dict.fromkeys(("float32", "float"), "fp32"),
+    **dict.fromkeys(
+        ("fp8", "float8", "fp8_e4m3", "fp8_e5m2", "e4m3", "mxfp8", "fp8_row", "fp8_rowwise", "fp8_tensor"),
+        "fp8",
+    ),
+    **dict.fromkeys(("w8a8", "w8a8_int8"), "int8"),
+}
+"""Formats by other names."""
+
+
 def dtype_of(row: MeasuredKernel, otherwise: str | None = None) -> DType:
     """The format of a row, or ``otherwise`` if it states none; PlanError if no device has a rate for it."""
     name = row.words["dtype"]
     if name == "not stated" and otherwise:
         name = otherwise
+    name = _FORMATS.get(name.partition("(")[0].strip().lower(), name)
     if name not in DTYPES:
         raise PlanError(f"no device has a rate for {name}")
     return DTYPES[name]

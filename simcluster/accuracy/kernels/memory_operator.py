@@ -54,8 +54,8 @@ def known_operators() -> tuple[MemoryOperator, ...]:
 
 @cache
 def operator_of(op: str, group: str) -> MemoryOperator | None:
-    """What rows of a group call ``op``, or None."""
+    """What rows of a group call ``op``, in its case or in lower case, or None."""
     for entry in known_operators():
-        if matches(entry.op, op) and matches(entry.rows, group):
+        if matches(entry.rows, group) and (matches(entry.op, op) or matches(entry.op, op.lower())):
             return entry
     return None

@@ -27,8 +27,11 @@ LAYOUTS = {
     "TN": GemmLayout.FORWARD,
     "NN": GemmLayout.INPUT_GRADIENT,
     "NT": GemmLayout.WEIGHT_GRADIENT,
+    "FWD": GemmLayout.FORWARD,
+    "DGRAD": GemmLayout.INPUT_GRADIENT,
+    "WGRAD": GemmLayout.WEIGHT_GRADIENT,
 }
-"""Layouts by TransformerEngine's names."""
+"""Layouts by TransformerEngine's names, or by what they compute."""
 
 RELEASES = {"[FlashAttention-2]": 2, "FlashAttention-2": 2, "FA2": 2, "[FlashAttention]": 1}
 """Earlier kernels of attention, by how the name of a row ends."""
@@ -58,8 +61,8 @@ def kernel_task(row: MeasuredKernel) -> KernelTask:
             return KernelTask(works, burst)
         (direction,) = DIRECTIONS[row.words["direction"]]
         return KernelTask(works, burst, "expert_mlp", library, (direction,) * len(works))
-    if row.operation in ("attention_fwd", "attention_bwd", "attention_decode"):
-        return KernelTask((_attention(row, backward=row.operation == "attention_bwd"),), burst)
+    if row.operation in ("attention_fwd", "attention_bwd", "attention_decode", "attention"):
+        return KernelTask((_attention(row, backward=_is_backward(row)),), burst)
     if row.operation == "other" and "attention fwd+bwd" in row.words["op"]:
         if "unfused" in row.words["op"]:
             return unfused_attention(row, burst)
@@ -89,7 +92,7 @@ def _gemms(row: MeasuredKernel) -> tuple[Work, ...]:
 
 
 def _layout(row: MeasuredKernel) -> GemmLayout:
-    return LAYOUTS.get(row.words["layout"], GemmLayout.FORWARD)
+    return LAYOUTS.get(row.words["layout"].upper(), GemmLayout.FORWARD)
 
 
 def _grouped(row: MeasuredKernel) -> tuple[Work, ...]:
@@ -103,7 +106,7 @@ def _grouped(row: MeasuredKernel) -> tuple[Work, ...]:
 
 def _attention(row: MeasuredKernel, *, backward: bool) -> Work:
     op = row.words["op"]
-    if "unfused" in op:
+    if any(word in op.lower() for word in ("unfused", "eager", "math", "naive")):
         raise PlanError("unfused attention is a chain of kernels whose passes the row does not state")
     batch, heads, size, queries, keys = stated(row, "batch", "heads", "head_dim", "seq_q", "seq_kv")
     dtype, causal = dtype_of(row), row.words["causal"] == "true" and queries > 1
@@ -125,6 +128,12 @@ def _attention(row: MeasuredKernel, *, backward: bool) -> Work:
     sizes |= {"release": release} if release else {}
     return Work(
         Kernel.ATTENTION, dtype, products * batch * heads * pairs, read, written, tuple(sizes.items())
+    )
+
+
+def _is_backward(row: MeasuredKernel) -> bool:
+    return row.operation == "attention_bwd" or (
+        row.operation == "attention" and row.words["direction"] == "bwd"
     )
 
 

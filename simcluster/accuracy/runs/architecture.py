@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from simcluster.accuracy.runs.mixture import stated_experts
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.uneven_stages import idle_layers
 from simcluster.accuracy.runs.words import known_words
@@ -21,11 +23,15 @@ GPT2_VOCABULARY = 50257
 LLAMA_VOCABULARY = 32000
 """Tokens of the sentence pieces of Llama and Llama 2."""
 
-_EXPERTS = re.compile(r"MoE (\d+) experts,? top-?k? ?(\d+)(?: ?\+ ?(\d+) shared)?", re.IGNORECASE)
-_DENSE = re.compile(r"(\d+) dense layers? ffn ?(\d+)")
-_HEAD_DIM = re.compile(r"head_?dim ?(\d+)")
+_HEAD_DIM = re.compile(r"head_?dim ?=? ?(\d+)")
 _LATENT = re.compile(r"\bMLA\b|multi-latent-attention")
-_GPT = re.compile(r"gpt(?!oss)|megatron|turing|bloom|^opt")
+_WINDOW = re.compile(r"(?:sliding[- ]window(?: attention)?|\bSWA|\bwindow)(?: of)? ?=? ?(\d+)", re.IGNORECASE)
+_TIED = re.compile(r"(?<!un)\b(?:tied|tie)[-_ ](?:word[-_ ])?embedding", re.IGNORECASE)
+_GPT = re.compile(
+    r"gpt(?!oss)|megatron|turing|bloom|^opt|pythia|neox|falcon|starcoder|galactica|cerebras|santacoder"
+)
+USUAL_HEAD_DIM = 128
+"""Of models whose hidden size is no multiple of their heads, and rows that do not state it."""
 
 _MTP_LAYERS = re.compile(r"mtp[-_]num[-_]layers[= ]([0-9]+)")
 """How notes state layers of multi-token prediction; without, a model has none."""
@@ -61,7 +67,13 @@ def architecture_of(run: MeasuredRun) -> Architecture:
     model, of_row = known_words().model(name, notes) or ({}, True)
     if mtp := _MTP_LAYERS.search(notes):
         model |= {"mtp_layers": int(mtp[1])}
-    if model.keys() & {"family", "use"}:
+    if "use" in model:
+        return _with_sizes(
+            run, {key: value for key, value in model.items() if key != "family"}, of_row=of_row
+        )
+    if model.get("family") in ("llama", "gpt") and "experts" not in model:
+        return _stated_architecture(run, model)
+    if "family" in model:
         return _with_sizes(run, model, of_row=of_row)
     if entry := _catalog_name(name):
         model |= {"use": entry}
@@ -73,6 +85,18 @@ def architecture_of(run: MeasuredRun) -> Architecture:
             return Architecture({**model, **_stated(run, ("layers",))})
         return _with_sizes(run, model, of_row=True)
     return _stated_architecture(run, model)
+
+
+def with_known_sizes(run: MeasuredRun) -> MeasuredRun:
+    """A run whose row names a model of the catalog and leaves out how large it is, with the sizes of that."""
+    name = run.words["model"]
+    model, _ = known_words().model(name, run.words.get("notes", "")) or ({}, True)
+    entry = model.get("use") or _catalog_name(name)
+    if entry is None or all(size in run.counts for size in _NEEDED):
+        return run
+    sizes = {**_catalog_sizes(entry), **model}
+    known = {size: sizes[size] for size in _NEEDED if size in sizes}
+    return replace(run, counts={**known, **run.counts})
 
 
 def _catalog_sizes(entry: str) -> Mapping[str, Any]:
@@ -111,14 +135,23 @@ def _with_sizes(run: MeasuredRun, model: dict[str, Any], *, of_row: bool) -> Arc
             model["max_positions"] = longest
         else:
             model.pop("max_positions", None)
+    assumed: tuple[str, ...] = ()
     if model.get("family") == "llama" and "ffn" not in model:
-        raise PlanError("the row does not state ffn")
+        model["ffn"] = gated_size(run.counts["hidden"])
+        assumed = (f"the MLP is as wide as Llama's, {model['ffn']:,}: the row does not state its width",)
     if "vocab" in model or "use" in model:
-        return Architecture(model)
+        return Architecture(model, assumed)
     gpt = model.get("family") == "gpt"
     model["vocab"] = GPT2_VOCABULARY if gpt else LLAMA_VOCABULARY
     whose = "GPT-2" if gpt else "Llama 2"
-    return Architecture(model, (f"the vocabulary is {whose}'s, {model['vocab']:,}: the row states none",))
+    return Architecture(
+        model, (f"the vocabulary is {whose}'s, {model['vocab']:,}: the row states none", *assumed)
+    )
+
+
+def gated_size(hidden: int) -> int:
+    """The inner size of Llama's MLP: two thirds of 4 hidden, up to a multiple of 256 (arXiv 2302.13971)."""
+    return -(-8 * hidden // 3 // 256) * 256
 
 
 def _stated_architecture(run: MeasuredRun, known: Mapping[str, Any]) -> Architecture:
@@ -129,16 +162,27 @@ def _stated_architecture(run: MeasuredRun, known: Mapping[str, Any]) -> Architec
     if missing := [size for size in _NEEDED if size not in run.counts]:
         raise PlanError(f"no model is known as '{run.words['model']}', and the row has no {missing[0]}")
     name, notes = run.words["model"], run.words.get("notes", "")
-    experts = _experts(run)
-    gpt = _GPT.search(_compact(name)) is not None or not (experts or _is_gated(run))
+    experts = stated_experts(run)
+    family = known.get("family")
+    gpt = family == "gpt" if family else _GPT.search(_compact(name)) or not (experts or _is_gated(run))
     model: dict[str, Any] = {**known, "family": "gpt" if gpt else "llama"}
-    if gpt:
+    if gpt and not family:
         for expression, change in _SAID.items():
             if re.search(expression, f"{name} {notes}"):
                 model |= change
-    assumed = [f"the model has {'GPT-2' if gpt else 'Llama'}'s architecture with the stated dimensions"]
+    named = "GPT-2" if gpt else "Llama"
+    assumed = [] if family else [f"the model has {named}'s architecture with the stated dimensions"]
     if match := _HEAD_DIM.search(notes):
         model["head_dim"] = int(match[1])
+    elif run.counts["hidden"] % run.counts["heads"] and "head_dim" not in model:
+        model["head_dim"] = USUAL_HEAD_DIM
+        assumed.append(
+            f"heads have the usual {USUAL_HEAD_DIM} dims: hidden is not a multiple of the number of heads"
+        )
+    if (window := _WINDOW.search(notes)) and int(window[1]) < run.counts["seq_len"]:
+        model["window"] = int(window[1])
+    if _TIED.search(notes):
+        model["tied"] = True
     if _LATENT.search(notes):
         model["positions"] = "rotary"
         model["latent"] = {"kv_rank": 512, "nope_dim": 128, "rope_dim": 64, "value_dim": 128}
@@ -146,7 +190,7 @@ def _stated_architecture(run: MeasuredRun, known: Mapping[str, Any]) -> Architec
     sized = _with_sizes(run, model, of_row=True)
     model = dict(sized.model)
     if experts is not None:
-        del model["ffn"]
+        model.pop("ffn", None)
         model = {**model, **experts, **({"bias": False} if gpt else {})}
         assumed += _differences(notes)
     if "latent" in model:
@@ -158,22 +202,6 @@ def _is_gated(run: MeasuredRun) -> bool:
     """Whether fewer heads of keys, or an MLP of another width than a GPT's, tell Llama's architecture."""
     heads, hidden = run.counts["heads"], run.counts["hidden"]
     return run.count("kv_heads", heads) != heads or run.count("ffn", 4 * hidden) != 4 * hidden
-
-
-def _experts(run: MeasuredRun) -> dict[str, Any] | None:
-    """The mixture of experts that the notes state, and the MLP of layers without; None if they state none."""
-    notes = run.words.get("notes", "")
-    match = _EXPERTS.search(notes)
-    if match is None:
-        return None
-    if "ffn" not in run.counts:
-        raise PlanError("the row does not state ffn")
-    experts = {"count": int(match[1]), "top_k": int(match[2]), "ffn": run.counts["ffn"]}
-    if match[3]:
-        experts["shared"] = int(match[3])
-    if (dense := _DENSE.search(notes)) is None:
-        return {"experts": experts}
-    return {"experts": {**experts, "dense_layers": int(dense[1])}, "ffn": int(dense[2])}
 
 
 def _differences(notes: str) -> Iterator[str]:

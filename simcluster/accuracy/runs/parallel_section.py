@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,9 @@ _SCHEDULES = {
     "v-half": "v_half",
     "zb-1p": "zb_h1",
     "zb-2p": "zb_h2",
+    "zb-h1": "zb_h1",
+    "zb-h2": "zb_h2",
+    "zb-v": "zb_v",
 }
 """How rows call schedules; 1F1B of several chunks a device is interleaved."""
 
@@ -33,8 +37,21 @@ exchanges of tokens hide behind products (overlap_moe_expert_parallel_comm of Me
 _PAIRED = ("1f1b", "interleaved")
 """Schedules that have such pairs."""
 
-_STAGES = {"distributed optimizer": "1", "fsdp": "3", "full_shard": "3", "none": "0"}
-"""What rows call stages of ZeRO by other names."""
+_HYBRID = re.compile(
+    r"(?:hsdp|hybrid[ _]?shard(?:ed)?|(?:zero-?)?([123]) ?\((?:group|size|shard|zero1 size)[ =:]*(\d+)\)).*",
+    re.IGNORECASE,
+)
+"""States that lie split within groups of ranks alone: ``HSDP``, ``1 (group 8)``."""
+_GROUP = re.compile(
+    r"(?:shard(?:ing)?(?:[_ -]degree|[_ -]group)?|zero1[_ ]size|group)[ =:]+(?:of )?(\d+)", re.IGNORECASE
+)
+
+_INSTANCES = "multi_dist_optimizer_instances"
+"""What tests are called whose states lie split within a part of the data-parallel ranks
+(num_distributed_optimizer_instances of Megatron-Core)."""
+
+_TWO_CHUNKS = ("dualpipe_v", "v_half", "zb_v")
+"""Schedules with two chunks of layers on every device."""
 
 _SHARDED = ("fsdp", "torchtitan", "llm-foundry")
 """Profiles whose third ZeRO stage is PyTorch's FSDP."""
@@ -70,12 +87,17 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
         stated = run.words["sequence_parallel"]
         split = stated == "true" or (not stated and profile == "nemo")
         if split and not stated:
-            assumed += ("sequence parallelism with tensor ranks, as NVIDIA's recipes have it (from memory)",)
+            assumed += (
+                "sequence parallelism accompanies tensor parallelism, as in NVIDIA's recipes (from memory)",
+            )
         parallel["recipe"] = "megatron_sp" if split else "megatron"
         if overlap := known_words().overlap(run.words.get("notes", ""), tensor):
             parallel["overlap"] = {"tensor": overlap}
     if context > 1:
-        entry, algorithm = None, _context(run)
+        entry = None
+        words = known_words().context(run.words["framework"], run.words["model"], run.words.get("notes", ""))
+        algorithm: str = words.algorithm
+        assumed += (words.why,) if words.assumed else ()
         if algorithm == "ulysses":
             heads = run.count("heads")
             entry = ulysses_entry({"tensor": tensor, "context": context}, heads, run.count("kv_heads", heads))
@@ -96,6 +118,11 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
     if strategies:
         parallel["strategies"] = strategies
     parallel |= _sharding(run, profile)
+    if _INSTANCES in run.words["model"] and run.words["zero_stage"] == "1" and run.count("data") % 2 == 0:
+        parallel["optimizer_sharding"] = {"zero": 1, "shard_size": run.count("data") // 2}
+        assumed += (
+            "the distributed optimizer has two instances, as in Megatron's tests of this name (from memory)",
+        )
     schedule, chunks = _schedule(run)
     assumed += chunks
     overlapped = _OVERLAPPED_EXPERTS in run.words.get("notes", "") or "_a2a_ovlp_" in run.words["model"]
@@ -114,12 +141,6 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
         schedule |= {"p2p": "overlapped", "kept_for_weights": _kept_for_weights(run)}
         named, kind = run.words["schedule"], schedule["kind"]
         assumed += (f"{named} is simulated as {kind}, with the memory limit that the paper gives its search",)
-    offloaded = known_words().offload(run.words["framework"], run.words.get("offload", ""))
-    if offloaded is None:
-        raise PlanError("offload, in a form that is not known")
-    if offloaded.offload:
-        parallel["offload"] = dict(offloaded.offload)
-        assumed += (offloaded.why,) if offloaded.why else ()
     return ParallelPlan(parallel, assumed)
 
 
@@ -156,18 +177,15 @@ def _kept_for_weights(run: MeasuredRun) -> float:
     return round(32 * hidden / (34 * hidden + 5 * heads * tokens), 3)
 
 
-def _context(run: MeasuredRun) -> str:
-    """How ranks with parts of sequences work together."""
-    algorithm = known_words().context(run.words["framework"], run.words["model"], run.words.get("notes", ""))
-    if algorithm is None:
-        raise PlanError("context parallelism by an algorithm that the row does not state")
-    return algorithm
-
-
 def _sharding(run: MeasuredRun, profile: str) -> dict[str, Any]:
     """What of the training state data-parallel ranks split."""
-    words = run.words["zero_stage"].lower()
-    stage = parse_whole(_STAGES.get(words, words) or "0")
+    words = run.words["zero_stage"]
+    hybrid = _HYBRID.fullmatch(words)
+    stage = 3 if hybrid and hybrid[1] is None else parse_whole((hybrid[1] if hybrid else words) or "0")
+    if hybrid:
+        ranks = _group_size(run, hybrid[2])
+        kind: dict[str, Any] = {"fsdp": {}} if stage == 3 and profile in _SHARDED else {"zero": stage}
+        return {"optimizer_sharding": {**kind, "shard_size": ranks}}
     if stage == 3 and profile in _SHARDED:
         return {"recipe": "fsdp"} if run.count("tensor") == 1 else {"optimizer_sharding": "fsdp"}
     if stage in range(4):
@@ -175,16 +193,25 @@ def _sharding(run: MeasuredRun, profile: str) -> dict[str, Any]:
     raise PlanError(f"the ZeRO stage '{run.words['zero_stage']}'")
 
 
+def _group_size(run: MeasuredRun, stated: str | None) -> int:
+    """Ranks that hold all parts between them: as stated, else those of a host, as HSDP has it."""
+    notes = _GROUP.search(run.words.get("notes", ""))
+    if stated or notes:
+        return int(stated or (notes and notes[1]) or 1)
+    inner = run.count("tensor") * run.count("context")
+    return max(1, run.count("devices_per_host", 8) // inner)
+
+
 def _schedule(run: MeasuredRun) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The pipeline schedule, and what is assumed of it; nothing where it is the usual one. PlanError for one
     that is not simulated.
     """
     named, chunks = run.words["schedule"], run.count("virtual_pipeline")
+    if run.count("pipeline") == 1:
+        return {}, ()
     if named not in _SCHEDULES:
         raise PlanError(f"the schedule {named}")
     kind = _SCHEDULES[named]
-    if run.count("pipeline") == 1:
-        return {}, ()
     if kind in ("1f1b", "interleaved") and chunks > 1:
         return {"kind": "interleaved", "chunks": chunks}, ()
     if kind == "interleaved" and run.counts["layers"] % (2 * run.count("pipeline")) == 0:
@@ -192,6 +219,6 @@ def _schedule(run: MeasuredRun) -> tuple[dict[str, Any], tuple[str, ...]]:
         return {"kind": kind, "chunks": 2}, (said,)
     if kind == "interleaved":
         return {}, ("1F1B without interleaving: the number of chunks is not stated",)
-    if chunks > (2 if kind in ("dualpipe_v", "v_half") else 1):
+    if chunks > (2 if kind in _TWO_CHUNKS else 1):
         raise PlanError(f"the schedule {named} with {chunks} chunks a device")
     return ({} if kind == "1f1b" else {"kind": kind}), ()

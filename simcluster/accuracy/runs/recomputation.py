@@ -15,7 +15,11 @@ from simcluster.plan import layers_by_block_method
 
 _BLOCK = re.compile(r"(?:full \(block, |(?:full )?block[ ,(]*)(\d+)\)?(?: layers?\)?)?")
 _EVERY_OTHER = re.compile(r"selective \(every other (?:layer|block)\b.*\)")
-_PARTS = re.compile(r"selective[ (\[]+([^)\]]*)[)\]]*")
+_EVERY = re.compile(r"(?:selective )?\(?(?:every )?(\d+)(?:nd|rd|th)?(?: layers?)?\)?")
+"""``selective (2)``, torchtitan's option of that name: every second layer."""
+_SHARE = re.compile(r"(?:selective )?\(?(?:p=)?([01])/(\d+)\)?(?: of (?:the )?(?:layers|blocks))?")
+_SOME = re.compile(r"(\d+)(?: of |/)(\d+) layers?")
+_PARTS = re.compile(r"(?:selective[: (\[]+)?([^)\]]*)[)\]]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ def recomputation_of(run: MeasuredRun, block_of: str = "chunk") -> Recomputation
 
     PlanError for words that mean nothing here.
     """
-    words, layers = run.words["recompute"], run.counts["layers"]
+    words, layers = run.words["recompute"].lower(), run.counts["layers"]
     if not words:
         return Recomputation(assumed=("no recomputation: the row states none, and it is off by default",))
     if block := _BLOCK.fullmatch(words):
@@ -40,11 +44,15 @@ def recomputation_of(run: MeasuredRun, block_of: str = "chunk") -> Recomputation
         if block_of == "stage" and chunks > 1:
             return Recomputation({"layers": _first_of_stages(int(block[1]), layers, stages, chunks)})
         return Recomputation({"layers": layers_by_block_method(int(block[1]), layers, stages, chunks)})
-    if _EVERY_OTHER.fullmatch(words):
-        listed = ",".join(map(str, range(0, layers, 2)))
-        return Recomputation({"layers": [f"layers.{{{listed}}}"]})
-    if words == "selective" and "torchtitan" not in run.words["framework"]:
-        # Megatron's granularity of this name; torchtitan's is another, and has several.
+    if (chosen := _some_layers(words, layers)) is not None:
+        return Recomputation({"layers": [f"layers.{{{','.join(map(str, chosen))}}}"]} if chosen else {})
+    if words in ("selective", "selective recompute", "selective recomputation", "selective checkpointing"):
+        if run.words["framework"] == "torchtitan":
+            said = (
+                "the selective recomputation of single operators, torchtitan's default (selective_ac_option)"
+            )
+            return Recomputation(known_words().computed_again("op sac") or {}, (said,))
+        # Megatron's granularity of this name.
         words = "selective (not stated)"
     again = known_words().computed_again(words)
     if again is not None:
@@ -54,6 +62,32 @@ def recomputation_of(run: MeasuredRun, block_of: str = "chunk") -> Recomputation
     return Recomputation(
         {"operators": operators} if operators else {}, assumed if "not stated" in words else ()
     )
+
+
+def _some_layers(words: str, layers: int) -> list[int] | None:
+    """The layers that are recomputed whole, where words say that some are; None where they do not.
+
+    A share is fms-fsdp's (``selective_checkpointing: 1/3``): layers are chosen as evenly as they can be.
+    """
+    if _EVERY_OTHER.fullmatch(words):
+        return list(range(0, layers, 2))
+    if every := _EVERY.fullmatch(words):
+        return list(range(0, layers, max(1, int(every[1])))) if words != "1" else None
+    if share := _SHARE.fullmatch(words):
+        return _spread(int(share[1]) * layers / max(1, int(share[2])), layers)
+    if (some := _SOME.fullmatch(words)) and int(some[2]) == layers:
+        return list(range(int(some[1])))
+    return None
+
+
+def _spread(count: float, layers: int) -> list[int]:
+    """So many of the layers, as even as they can be: apply_fsdp_checkpointing of fms-fsdp (from memory)."""
+    share, cut, chosen = count / layers, 0.5, []
+    for layer in range(layers):
+        if (layer + 1) * share >= cut:
+            cut += 1
+            chosen.append(layer)
+    return chosen
 
 
 def _first_of_stages(count: int, layers: int, stages: int, chunks: int) -> list[list[int]]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from simcluster.accuracy.runs.spelling import plain_cells
 from simcluster.accuracy.table import parse_count, parse_figure, read_table
 from simcluster.deferred_dataclass import dataclass
 
@@ -46,20 +47,20 @@ COLUMNS = (
     "offload",
     "metric",
     "value",
+    "unit",
     "peak_mem_gib",
     "notes",
 )
 """The columns of the file, in any order; further ones are kept out of it."""
 
-_REQUIRED = tuple(
-    column for column in COLUMNS if column not in ("source", "notes", "peak_mem_gib", "offload", "inter_link")
-)
+_OPTIONAL = ("source", "notes", "unit", "peak_mem_gib", "offload", "inter_link")
+_REQUIRED = tuple(column for column in COLUMNS if column not in _OPTIONAL)
 _GIB = 2**30
 _UNITS = {"GiB": _GIB, "GB": 10**9, "MiB": 2**20, "MB": 10**6}
 _DURATIONS = {"": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0, "day": 86400.0, "d": 86400.0}
-_TIMES = {"M": 1e6, "B": 1e9, "T": 1e12}
-_TOKENS = re.compile(r"([0-9.]+) ?([MBT]) tokens")
-_FITTED = ("0", "0.0", "no", "false", "fits")
+_TIMES = {"m": 1e6, "b": 1e9, "t": 1e12}
+_TOKENS = re.compile(r"([0-9.]+) ?([mbt])(?:illion|rillion)? tokens", re.IGNORECASE)
+_FITTED = ("0", "0.0", "no", "none", "false", "fits", "fit", "ok")
 """How rows of the metric oom say that there was room."""
 _LOGGED_GB = "GB as logged"
 """How notes say that a memory is in 10^9 bytes, as Megatron-Bridge logs it (report_memory, from memory)."""
@@ -131,7 +132,11 @@ class MeasuredRun:
         unit = _DURATIONS.get(self.words.get("unit", "").lower().rstrip("s"))
         if tokens is None or unit is None or not {"global_batch", "seq_len"} <= set(self.counts):
             return None
-        steps = float(tokens[1]) * _TIMES[tokens[2]] / (self.counts["global_batch"] * self.counts["seq_len"])
+        steps = (
+            float(tokens[1])
+            * _TIMES[tokens[2].lower()]
+            / (self.counts["global_batch"] * self.counts["seq_len"])
+        )
         return self.value * unit / steps
 
     @property
@@ -172,11 +177,16 @@ def read_runs(path: str | Path) -> list[MeasuredRun]:
 
 
 def _run(line: int, written: Mapping[str, str]) -> MeasuredRun:
+    written = plain_cells(written)
     stated = {name: parse_count(written, name) for name in _COUNTS}
     counts = {name: number for name, number in stated.items() if number is not None}
+    peak = parse_figure(written, "peak_mem_gib")
     value = parse_figure(written, "value") if written["metric"] != "oom" else 0.0
     if value is None:
-        raise ValueError("value is missing")
-    peak = parse_figure(written, "peak_mem_gib")
+        if peak is None:
+            raise ValueError("value is missing")
+        written, value = written | {"metric": "peak_mem"}, 0.0
     unit = _UNITS["GB"] if _LOGGED_GB in written.get("notes", "") else _GIB
+    if peak is None and written["metric"] == "peak_mem":
+        peak, unit = value, _UNITS.get(written.get("unit", ""), _GIB)
     return MeasuredRun(line, written, counts, value, None if peak is None else peak * unit)

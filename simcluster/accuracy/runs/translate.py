@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
-from simcluster.accuracy.hardware import HardwareSpec, hardware_of
-from simcluster.accuracy.runs.architecture import architecture_of
-from simcluster.accuracy.runs.inter_host_rate import host_rate
+from simcluster.accuracy.hardware import HardwareSpec
+from simcluster.accuracy.runs.architecture import architecture_of, with_known_sizes
+from simcluster.accuracy.runs.cluster_section import stated_cluster
+from simcluster.accuracy.runs.offloading import offloading_of
 from simcluster.accuracy.runs.parallel_section import parallel_plan
 from simcluster.accuracy.runs.recomputation import recomputation_of
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.words import FrameworkWords, known_words
-from simcluster.cluster import Host, load_cluster
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.plan import FrameworkSpec
@@ -37,35 +36,41 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
     words, notes = known_words(), run.words.get("notes", "")
     if unsaid := words.unsaid(notes, run.words["model"], run.words["precision"]):
         raise PlanError(unsaid)
+    run = with_known_sizes(run)
     _check(run)
     framework = framework_of(run)
     precision = words.precision(run.words["precision"], notes)
     if precision is None:
         raise PlanError(f"the precision '{run.words['precision']}' is unknown")
     architecture, again = architecture_of(run), recomputation_of(run, framework.block)
+    offloading = offloading_of(run)
     practices = _Practices.of(run, framework.profile, "lamb" if "LAMB" in notes else "adamw")
     parallel = parallel_plan(run, framework.profile, mtp=architecture.has_mtp_layers)
     data = {
         "simcluster": 1,
         "name": run.name,
-        "cluster": _cluster(run, entry),
+        "cluster": stated_cluster(run, entry),
         "framework": practices.framework,
         "model": practices.with_model(architecture.model),
         "training": {
             "global_batch": run.counts["global_batch"],
             "micro_batch": run.counts["micro_batch"],
             "seq_len": run.counts["seq_len"],
-            "precision": precision,
+            "precision": precision.precision,
             "optimizer": practices.optimizer,
             **practices.training,
         },
-        "parallel": {**parallel.data, **({"recompute": dict(again.recompute)} if again.recompute else {})},
+        "parallel": {
+            **parallel.data,
+            **offloading.parallel,
+            **({"recompute": dict(again.recompute)} if again.recompute else {}),
+        },
         **({"run": dict(practices.run)} if practices.run else {}),
     }
     nearest = (framework.why,) if framework.nearest and framework.why else ()
-    return RunScenario(
-        data, (*nearest, *architecture.assumed, *parallel.assumed, *again.assumed, *practices.assumed)
-    )
+    format_assumed = (precision.why,) if precision.why else ()
+    of_plan = (*parallel.assumed, *again.assumed, *offloading.assumed, *practices.assumed)
+    return RunScenario(data, (*nearest, *format_assumed, *architecture.assumed, *of_plan))
 
 
 _CALLED_ALIKE = ("nemo", "llm-foundry")
@@ -100,6 +105,9 @@ class _Practices:
             training |= practice.training
             steps |= practice.run
             assumed += [] if practice.stated else [practice.why]
+        if run.count("context") > 1 and FrameworkSpec.entry(profile).get("attention") == "unfused":
+            framework |= {"attention": "flash"}
+            assumed.append("fused attention: only that is simulated where ranks share sequences")
         if framework:
             own = FrameworkSpec.entry(profile)
             framework = {"use": profile, **_merged({key: own.get(key) for key in framework}, framework)}
@@ -129,8 +137,7 @@ def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 def framework_of(run: MeasuredRun) -> FrameworkWords:
     """What is known of a run's framework; the nearest profile where nothing is."""
-    stated = (run.words.get(name, "") for name in ("framework", "model", "source", "notes"))
-    return known_words().framework(*stated) or _nearest_framework(run)
+    return known_words().framework(run.words) or _nearest_framework(run)
 
 
 def _nearest_framework(run: MeasuredRun) -> FrameworkWords:
@@ -148,51 +155,3 @@ def _check(run: MeasuredRun) -> None:
     lacking = [name for name in _NEEDED if name not in run.counts]
     if lacking:
         raise PlanError(f"the row does not state {', '.join(lacking)}")
-
-
-def _cluster(run: MeasuredRun, entry: HardwareSpec | None) -> dict[str, Any]:
-    hardware = run.words["hardware"]
-    stated = run.words.get("inter_link", "") if entry is None else ""
-    entry = entry or hardware_of(hardware, run.words.get("notes", ""), stated)
-    if entry is None:
-        raise PlanError(f"no host of the catalog matches the hardware '{hardware}'")
-    devices, host = run.counts["num_devices"], load_cluster(entry.cluster).host
-    per_host = min(run.count("devices_per_host", host.num_devices), host.num_devices)
-    written: dict[str, Any] = {"use": entry.cluster}
-    if entry.device:
-        written["device"] = dict(entry.device)
-    if devices >= per_host and per_host == host.num_devices:
-        if devices % per_host:
-            raise PlanError(f"{devices} devices do not fill hosts of {per_host}")
-        hosts = devices // per_host
-    else:
-        hosts = math.ceil(devices / per_host)
-        if devices % hosts:
-            raise PlanError(f"{devices} devices do not spread evenly over {hosts} hosts")
-        written["devices"] = devices // hosts
-        written["network"] = {"nics": min(host.network.nics, devices // hosts)}
-    if hosts > 1 and (cards := _cards(host, devices // hosts, stated)):
-        written["network"] = cards
-    if host.pod is not None and (pods := math.ceil(hosts / host.num_hosts_per_pod)) > 1 and hosts % pods == 0:
-        # A scheduler gives a job equally many hosts of each (Slurm's --segment): no group of ranks straddles.
-        written["pod"] = {"hosts": hosts // pods}
-    changes = {"changes": [dict(change) for change in entry.changes]} if entry.changes else {}
-    if set(written) == {"use"}:
-        return {"use": entry.cluster, "hosts": hosts, **changes}
-    return {"host": written, "hosts": hosts, **changes}
-
-
-def _cards(host: Host, num_devices: int, stated: str) -> dict[str, Any]:
-    """The network cards of a host as a row states them; nothing where the catalog has as much.
-
-    Fewer or more of the catalog's cards, if these make up the rate; otherwise as many slower or faster ones.
-    """
-    rate, network = host_rate(stated, num_devices), host.network
-    card_rate = network.link.bandwidth * 8
-    if rate is None or rate == card_rate * network.nics:
-        return {}
-    count = rate / card_rate
-    if count >= 1 and count.is_integer() and num_devices % count == 0:
-        return {"nics": int(count)}
-    cards = min(network.nics, num_devices)
-    return {"nics": cards, "bandwidth": f"{rate / cards / 1e9:g} Gbps"}

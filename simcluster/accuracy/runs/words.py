@@ -44,6 +44,9 @@ class FrameworkWords(Section):
     notes: Name = "*"
     """A pattern over the notes of these rows."""
 
+    hardware: Name = "*"
+    """A pattern over the hardware of these rows."""
+
     profile: Name
     """The framework profile."""
 
@@ -167,6 +170,9 @@ class ContextWords(Section):
     """Keys and values go around, with or without the scores that a causal mask hides, or parts of sequences
     are exchanged for heads."""
 
+    assumed: bool = False
+    """Whether rows leave it open."""
+
     why: Name
     """Why it is so."""
 
@@ -198,6 +204,9 @@ class PrecisionWords(Section):
 
     precision: Name | Mapping[str, Any]
     """``training.precision``."""
+
+    why: Name | None = None
+    """What of it is assumed."""
 
 
 class RecomputeWords(Section):
@@ -298,16 +307,17 @@ class Words(Section):
                 return entry.why
         return ""
 
-    def framework(self, words: str, model: str, source: str, notes: str) -> FrameworkWords | None:
-        """The framework profile, and which ranks' memory the row states; None if it is unknown."""
+    def framework(self, words: Mapping[str, str]) -> FrameworkWords | None:
+        """The framework profile of a row, and which ranks' memory it states; None if it is unknown."""
         for entry in self.frameworks:
             said = (
-                (entry.words, words),
-                (entry.models, model),
-                (entry.sources, source or "-"),
-                (entry.notes, notes or "-"),
+                (entry.words, words["framework"]),
+                (entry.models, words["model"]),
+                (entry.sources, words.get("source", "")),
+                (entry.notes, words.get("notes", "")),
+                (entry.hardware, words["hardware"]),
             )
-            if all(_fits(pattern, text) for pattern, text in said):
+            if all(_fits(pattern, text or "-") for pattern, text in said):
                 return entry
         return None
 
@@ -337,30 +347,27 @@ class Words(Section):
         said = next(overlaps, None)
         return None if said is None or ranks == 1 else {"chunks": ranks, **said}
 
-    def context(self, framework: str, model: str, notes: str) -> str | None:
-        """The context-parallel algorithm (``parallel.context``), or None if it is not known."""
+    def context(self, framework: str, model: str, notes: str) -> ContextWords:
+        """The context-parallel algorithm (``parallel.context``)."""
         return next(
-            (
-                entry.algorithm
-                for entry in self.contexts
-                if _fits(entry.frameworks, framework)
-                and _fits(entry.models, model)
-                and _fits(entry.notes, notes or "-")
-            ),
-            None,
+            entry
+            for entry in self.contexts
+            if _fits(entry.frameworks, framework or "-")
+            and _fits(entry.models, model or "-")
+            and _fits(entry.notes, notes or "-")
         )
 
     def counted_flops(self, framework: str) -> FlopWords:
         """How rows of a framework count FLOPs."""
         return next(entry for entry in self.flops if _fits(entry.frameworks, framework))
 
-    def precision(self, words: str, notes: str) -> str | Mapping[str, Any] | None:
+    def precision(self, words: str, notes: str) -> PrecisionWords | None:
         """The number formats, or None if they are not known."""
         return next(
             (
-                entry.precision
+                entry
                 for entry in self.precisions
-                if _fits(entry.words, words) and matches(entry.notes, notes or "-")
+                if _fits(entry.words, words or "-") and matches(entry.notes, notes or "-")
             ),
             None,
         )

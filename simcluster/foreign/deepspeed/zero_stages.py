@@ -24,6 +24,7 @@ ZERO: Mapping[int, Alternatives] = {
 """ZeRO stages, and what is simulated where a stage does not exist yet."""
 
 _SHARDING = "parallel.optimizer_sharding"
+_SHARD_SIZE = "mics shard size"
 
 
 def read_zero_stage(facts: Facts, flag: Flag) -> None:
@@ -36,11 +37,24 @@ def read_zero_stage(facts: Facts, flag: Flag) -> None:
         facts.say(STAGE, stage, flag)
 
 
+def read_shard_size(facts: Facts, flag: Flag) -> None:
+    """MiCS: the ranks that hold all parts between them, -1 for all."""
+    if flag.value in (-1, None):
+        facts.effectless(flag, "all ranks")
+    else:
+        states_value(_SHARD_SIZE)(facts, flag)
+
+
 def state_zero_sharding(facts: Facts) -> None:
     """ZeRO's stage; without one, DeepSpeed's optimizer for bf16 shards states and masters all the same.
 
     It is there where gradients add up in fp32 (reference ``frameworks.md``, BLOOM).
     """
+    if facts.get(STAGE) == 3 and facts.get(_SHARD_SIZE):
+        size = Alternatives(({"zero": 3, "shard_size": facts.get(_SHARD_SIZE)},))
+        facts.replace(_SHARDING, size, facts.flag(_SHARD_SIZE))
+    elif _SHARD_SIZE in facts.known:
+        facts.drop_effectless((_SHARD_SIZE,), "for stage 3 alone")
     sharded = facts.get("training.precision.compute") == "bf16"
     if facts.get(STAGE, 0) or not sharded or facts.get("training.precision.gradients") != "fp32":
         facts.default(_SHARDING, ZERO[0], "DeepSpeed's default: no ZeRO")

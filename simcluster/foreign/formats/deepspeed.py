@@ -9,6 +9,7 @@ from simcluster.foreign.deepspeed import (
     STAGE,
     deepspeed_offload_meaning,
     fill_auto_values,
+    read_shard_size,
     read_ulysses_degree,
     read_zero_stage,
     state_deepspeed_offload,
@@ -92,9 +93,7 @@ _MEANINGS: Mapping[str, Meaning] = {
     "zero_optimization.zero_hpz_partition_size": not_expressible(
         "weights are sharded over all data-parallel ranks"
     ),
-    "zero_optimization.mics_shard_size": not_expressible(
-        "everything is sharded over all data-parallel ranks", unless=(-1, None)
-    ),
+    "zero_optimization.mics_shard_size": read_shard_size,
     "zero_optimization.zero_quantized_weights": not_expressible("weights are gathered in their own format"),
     "zero_optimization.zero_quantized_gradients": not_expressible(
         "gradients are reduced in their own format"

@@ -207,6 +207,10 @@ def _entry(written: WrittenEntry) -> Entry:
     return (written,) if isinstance(written, str) else written
 
 
+_CORES = f"{ATTENTION_CORES}{{,.*}}"
+"""The core of attention as one kernel, or as several."""
+
+
 def ulysses_entry(sizes: Mapping[str, int], heads: int, kv_heads: int) -> dict[str, Any] | None:
     """The entry of Ulysses (arXiv 2309.14509): heads of attention split over axes of ``sizes``, outermost
     first. None if heads do not divide.
@@ -218,12 +222,12 @@ def ulysses_entry(sizes: Mapping[str, int], heads: int, kv_heads: int) -> dict[s
     """
     axes = [axis for axis, size in sizes.items() if size > 1]
     if kv_heads % math.prod(sizes.values()) == 0:
-        return {"match": ATTENTION_CORES, "split": {"heads": axes}}
+        return {"match": _CORES, "split": {"heads": axes}}
     *outer, inner = axes
     if kv_heads % math.prod(sizes[axis] for axis in outer) or heads // kv_heads % sizes[inner]:
         return None
     split = {"heads": outer} if outer else {}
-    return {"match": ATTENTION_CORES, "split": {**split, "group": [inner]}}
+    return {"match": _CORES, "split": {**split, "group": [inner]}}
 
 
 WHOLE_EXPERTS = {"match": "*layers.*.mlp.experts.*", "split": {"experts": "experts"}}

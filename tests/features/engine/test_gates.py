@@ -33,6 +33,7 @@ def random_server_scenario(seed):
     workers = one_of([1, 2, 4, 8])
     rows = bool(draw.integers(2))
     changes = [] if draw.integers(2) else [{"device": int(draw.integers(workers)), "compute": 0.01}]
+    law = one_of(["uniform", "zipf:1.1"])
     return server_scenario(
         workers,
         int(draw.integers(1, 4)),
@@ -40,7 +41,7 @@ def random_server_scenario(seed):
         training={"optimizer": BY_ROWS if rows else one_of(["sgd", "adam"])},
         run={"steps": int(draw.integers(1, 5))},
         changes=changes,
-        ids=one_of(["uniform", "zipf:1.1"]),
+        **({"ids": law} if rows else {}),
         **one_of(UPDATES),
     )
 

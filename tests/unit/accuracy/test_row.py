@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simcluster.accuracy import read_rows
+from simcluster.accuracy.row import operation_named
 from simcluster.accuracy.table import column_titles
 from simcluster.errors import ScenarioError
 
@@ -129,3 +130,23 @@ def test_any_text_is_read_or_refused_in_words(tmp_path, text, headed):
             read(path)
         except ScenarioError as error:
             assert "any.csv" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("AllReduce", "all_reduce"),
+        ("all-to-all", "alltoall"),
+        ("reducescatter", "reduce_scatter"),
+        ("bcast", "broadcast"),
+        ("hypercube", "hypercube"),
+    ],
+)
+def test_operations_are_known_however_they_are_spelt(words, name):
+    assert operation_named(words) == name
+
+
+@pytest.mark.parametrize(("size", "num_bytes"), [("8M", 8 << 20), ("1 GiB", 1 << 30), ("1,048,576", 1 << 20)])
+def test_sizes_are_read_as_nccl_tests_writes_them(tmp_path, size, num_bytes):
+    (row,) = read_rows(written(tmp_path, f'a,lab,all_reduce,H100,8,1,"{size}",3,,,'))
+    assert row.num_bytes == num_bytes

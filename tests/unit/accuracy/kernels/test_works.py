@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from simcluster.accuracy.kernels.device_words import device_of
+from simcluster.accuracy.kernels.memory_operator import operator_of
 from simcluster.accuracy.kernels.row import COLUMNS, read_kernels
 from simcluster.accuracy.kernels.works import kernel_task
 from simcluster.errors import PlanError, ScenarioError
@@ -161,3 +163,44 @@ def test_what_cannot_be_said_is_refused_with_its_reason(rows, cells, reason):
 def test_numbers_that_are_none_are_refused_with_their_line(rows):
     with pytest.raises(ScenarioError, match=r"kernels.csv:2: m 'many' is not a whole number"):
         rows(gemm(m="many"))
+
+
+@pytest.mark.parametrize(
+    ("words", "device"),
+    [
+        ("H100 SXM5", "h100-sxm"),
+        ("NVIDIA A100-PCIe", "a100-pcie-80"),
+        ("NVIDIA A800", "a800-sxm-80"),
+        ("AMD Instinct MI300X", "mi300x"),
+        ("Ascend 910B3", "ascend-910b-313t"),
+        ("NVIDIA GH200 (480GB)", "h200-sxm"),
+        ("NVIDIA V100 (form not stated)", "v100-sxm2-32"),
+        ("NVIDIA RTX 4090", None),
+        ("NVIDIA L40", None),
+        ("Iluvatar BI-V100", None),
+    ],
+)
+def test_devices_are_known_by_what_they_are(words, device):
+    assert device_of(words) == device
+
+
+@pytest.mark.parametrize(
+    ("op", "operator", "implementation"),
+    [
+        ("RMSNorm", "rms_norm", "aten"),
+        ("rms_norm [TE]", "rms_norm", "liger"),
+        ("fused_add_rms_norm [vllm]", "residual_rms_norm", "liger"),
+        ("apply_rotary_pos_emb", "rotary", "eager"),
+        ("FusedAdam", "adam", "fused"),
+    ],
+)
+def test_operators_of_other_publishers_have_the_usual_code(op, operator, implementation):
+    found = operator_of(op, "elsewhere")
+    assert (found.operator, found.implementation) == (operator, implementation)
+
+
+def test_layouts_and_formats_may_have_other_names(rows):
+    first, second = rows(gemm(layout="wgrad", dtype="bfloat16"), gemm(layout="NT"))
+    assert kernel_task(first).works == kernel_task(second).works
+    narrow, plain = rows(gemm(dtype="fp8 (rowwise)"), gemm(dtype="fp8"))
+    assert kernel_task(narrow).works == kernel_task(plain).works

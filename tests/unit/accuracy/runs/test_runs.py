@@ -20,7 +20,7 @@ from simcluster.accuracy.runs import (
     runs_text,
     scenario_of,
 )
-from simcluster.accuracy.runs.inter_host_rate import host_rate
+from simcluster.accuracy.runs.cluster_section import host_rate
 from simcluster.accuracy.runs.report import run_errors_by_group
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.scenario import Scenario
@@ -150,12 +150,12 @@ PARTS = {"context": "2", "data": "2"}
         (
             {**PARTS, "notes": "CP all-to-all (Ulysses-type)"},
             "parallel.strategies",
-            [{"match": "layers.*.attention.core", "split": {"heads": ["tensor", "context"]}}],
+            [{"match": "layers.*.attention.core{,.*}", "split": {"heads": ["tensor", "context"]}}],
         ),
         (
             {**PARTS, "tensor": "1", "data": "4", "notes": "CP all-to-all (Ulysses-type)"},
             "parallel.strategies",
-            [{"match": "layers.*.attention.core", "split": {"heads": ["context"]}}],
+            [{"match": "layers.*.attention.core{,.*}", "split": {"heads": ["context"]}}],
         ),
     ],
 )
@@ -172,22 +172,21 @@ def test_what_rows_say_otherwise(tmp_path, change, path, value):
     [
         ({"layers": ""}, "the row does not state layers"),
         (
-            {**PARTS, "framework": "torchtitan"},
-            "context parallelism by an algorithm that the row does not state",
-        ),
-        (
             {**PARTS, "model": "gpt:cp4_a2a_p2p"},
             "context parallelism on two levels, of sizes that are not stated",
         ),
         ({"model": "nobody-7b", "heads": ""}, "no model is known as 'nobody-7b', and the row has no heads"),
-        ({"expert": "3"}, "4 data-parallel ranks cannot be divided among 3 expert-parallel ranks"),
+        (
+            {"expert": "3", "ffn": "64", "notes": "MoE 6 experts top2"},
+            "4 data-parallel ranks cannot be divided among 3 expert-parallel ranks",
+        ),
         ({"recompute": "selective (mlp, toe)"}, r"the recomputation 'selective \(mlp, toe\)'"),
         ({"precision": "int3"}, "the precision 'int3' is unknown"),
         ({"hardware": "abacus"}, "no host of the catalog matches the hardware 'abacus'"),
         ({"recompute": "some"}, "the recomputation 'some'"),
-        ({"offload": "all of it"}, "offload, in a form that is not known"),
+        ({"offload": "all of it"}, "the offload 'all of it'"),
         ({"notes": "cfg=A; method vocab-2; x"}, "the vocabulary split over all pipeline stages"),
-        ({"schedule": "sideways"}, "the schedule sideways"),
+        ({**HALVES, "schedule": "sideways"}, "the schedule sideways"),
         (
             {**HALVES, "schedule": "gpipe", "virtual_pipeline": "2"},
             "the schedule gpipe with 2 chunks a device",

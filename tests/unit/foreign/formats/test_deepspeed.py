@@ -113,7 +113,7 @@ def test_variables_are_for_scripts():
 def test_sequence_parallelism_exchanges_heads():
     found = read({"train_micro_batch_size_per_gpu": 1, "sequence_parallel_size": 4})
     assert found.data["parallel"]["mesh"]["context"] == 4
-    core = {"match": "layers.*.attention.core", "split": {"heads": ["context"]}}
+    core = {"match": "layers.*.attention.core{,.*}", "split": {"heads": ["context"]}}
     assert found.data["parallel"]["strategies"] == [core]
 
 
@@ -187,3 +187,16 @@ def test_every_setting_may_be_left_to_the_program():
     fates = {each.flag.name: each.status for each in found.untranslated}
     assert fates["zero_optimization.reduce_bucket_size"] is TranslationStatus.PROFILE
     assert fates["zero_optimization.wonder"] is TranslationStatus.UNKNOWN
+
+
+def test_mics_shards_within_groups():
+    config = {"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3, "mics_shard_size": 4}}
+    assert read(config).data["parallel"]["optimizer_sharding"] == {"zero": 3, "shard_size": 4}
+    config["zero_optimization"]["mics_shard_size"] = -1
+    assert read(config).data["parallel"]["optimizer_sharding"] == {"zero": 3}
+
+
+def test_heads_are_exchanged_where_attention_is_several_kernels():
+    config = {"train_micro_batch_size_per_gpu": 1, "sequence_parallel_size": 4}
+    (entry,) = read(config).data["parallel"]["strategies"]
+    assert entry["split"] == {"heads": ["context"]}

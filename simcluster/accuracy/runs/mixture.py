@@ -1,0 +1,51 @@
+"""The mixture of experts that a row's notes, or the name of its model, state."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from simcluster.accuracy.runs.row import MeasuredRun
+from simcluster.errors import PlanError
+
+_COUNT = re.compile(r"(\d+) ?(?:routed )?(?:experts|e\b)|(?:experts|\be|moe)[-_ ]?[:=] ?(\d+)", re.IGNORECASE)
+"""How many experts: ``MoE 64 experts``, ``64 routed experts``, ``num_experts=8``, ``E=8``."""
+_CHOSEN = re.compile(r"top[-_ ]?k?(?: ?[:=])? ?(\d+)", re.IGNORECASE)
+"""How many of them a token uses: ``top2``, ``top-2``, ``top_k: 6``, ``topk=2``."""
+_SHARED = re.compile(r"(\d+) ?shared|shared(?: experts?)?[:=] ?(\d+)", re.IGNORECASE)
+_DENSE = re.compile(r"(\d+) dense layers?,? (?:of )?ffn ?=? ?(\d+)", re.IGNORECASE)
+_INNER = re.compile(
+    r"moe[-_ ](?:ffn|intermediate)(?:[-_ ]hidden)?(?:[-_ ]size)? ?[:=]? ?(\d+)", re.IGNORECASE
+)
+_BETWEEN = re.compile(
+    r"every (?:other|2nd|second) (?:layer|block)|interleav(?:ed|ing) (?:moe|dense)", re.IGNORECASE
+)
+_MIXTURE = re.compile(r"\bmoe\b|experts", re.IGNORECASE)
+_NAMED = re.compile(r"\bmoe\b|\d+x\d+b|[-_ ]a\d+(?:\.\d+)?b\b", re.IGNORECASE)
+"""Names of mixtures: ``GPT4-MoE``, ``8x22b``, ``30B-A3B``."""
+
+
+def stated_experts(run: MeasuredRun) -> dict[str, Any] | None:
+    """The mixture of experts that a row states, and the MLP of layers without; None for a model without one.
+
+    PlanError where a row has a mixture, and not all that a scenario needs to say of it.
+    """
+    notes, name = run.words.get("notes", ""), run.words["model"]
+    count, chosen = _COUNT.search(notes), _CHOSEN.search(notes)
+    if not (count and chosen):
+        if run.count("expert") > 1 or _NAMED.search(name) or (count and _MIXTURE.search(notes)):
+            lacking = "how many experts it has" if count is None else "how many experts a token uses"
+            raise PlanError(f"the model is a mixture of experts, and the row does not state {lacking}")
+        return None
+    if _BETWEEN.search(notes):
+        raise PlanError("experts in every other layer")
+    inner = _INNER.search(notes)
+    ffn = int(inner[1]) if inner else run.counts.get("ffn")
+    if ffn is None:
+        raise PlanError("the row does not state ffn")
+    experts = {"count": int(count[1] or count[2]), "top_k": int(chosen[1]), "ffn": ffn}
+    if shared := _SHARED.search(notes):
+        experts["shared"] = int(shared[1] or shared[2])
+    if (dense := _DENSE.search(notes)) is None:
+        return {"experts": experts}
+    return {"experts": {**experts, "dense_layers": int(dense[1])}, "ffn": int(dense[2])}

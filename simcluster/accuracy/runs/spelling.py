@@ -1,0 +1,216 @@
+"""Cells of a row as publishers spell them, in the words of the tables.
+
+``Stage 2`` is 2, ``1F1B Interleaved`` is ``interleaved-1f1b``, ``13,500 ms`` are 13.5 s.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+UNSTATED = ("", "-", "--", "?", "n/a", "na", "nan", "null", "unknown", "unstated", "not stated")
+"""How cells say that nothing is known."""
+
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0", "none")
+
+_SCHEDULES = {
+    "interleaved-1f1b": (
+        "interleaved",
+        "interleaved1f1b",
+        "1f1binterleaved",
+        "vpp",
+        "1f1bvpp",
+        "interleaved1f1bvpp",
+    ),
+    "1f1b": ("1f1b", "pipedreamflush", "dapple", "nonInterleaved1f1b"),
+    "gpipe": ("gpipe", "fthenb", "afab", "allforwardallbackward"),
+    "zb-1p": ("zb1p",),
+    "zb-2p": ("zb2p",),
+    "zb-h1": ("zbh1",),
+    "zb-h2": ("zbh2",),
+    "zb-v": ("zbv", "zbvzerobubble"),
+    "v-half": ("vhalf",),
+    "dualpipev": ("dualpipev",),
+}
+"""Pipeline schedules by their letters and digits alone."""
+_SCHEDULE_OF = {spelt.lower(): name for name, spellings in _SCHEDULES.items() for spelt in spellings}
+
+_STAGES = {
+    "0": ("ddp", "noshard", "none", "dp"),
+    "1": ("distributedoptimizer", "distopt", "os"),
+    "2": ("shardgradop", "osg"),
+    "3": ("fsdp", "fsdp1", "fsdp2", "fullshard", "fsdpfullshard", "osgp"),
+}
+"""Stages of ZeRO by the names of PyTorch, Megatron and the paper (``os+g``), by their letters alone."""
+_STAGE_OF = {spelt: stage for stage, spellings in _STAGES.items() for spelt in spellings}
+_STAGE = re.compile(r"(?:zero)?(?:stage)?([0-3])")
+
+_FRAMEWORKS = (
+    (re.compile(r"(primus)?torchtitan"), "torchtitan"),
+    (re.compile(r"megatrondeepspeed|deepspeedmegatron|gptneox"), "megatron-deepspeed"),
+    (re.compile(r"megatronbridge|nemo"), ""),
+    (re.compile(r"megatron(lm)?core|mcore|primus|paimegatron|megatronmoe|flagscale"), "megatron-core"),
+    (re.compile(r"megatron"), "megatron-lm"),
+    (re.compile(r"(py)?torch(native)?fsdp|fsdp|fms"), "pytorch-fsdp"),
+    (re.compile(r"(microsoft)?deepspeed|zero[123]?$"), "deepspeed"),
+    (re.compile(r"mindspeed(?!mm)|modellink|ascendspeed"), "mindspeed-llm"),
+    (re.compile(r"mindformers|mindspore"), "mindformers"),
+    (re.compile(r"(nvidia)?(dle|deeplearningexamples)"), "nvidia-dle"),
+)
+"""Frameworks by how their letters begin, forks by what they are built on; empty: as it is written."""
+
+_FORMATS = (
+    (re.compile(r"\bfloat(?=4|8|16|32)"), "fp"),
+    (re.compile(r"bfloat16|\bbfp16"), "bf16"),
+    (re.compile(r"\bhalf\b"), "fp16"),
+)
+"""Number formats: the longer names of some."""
+
+_METRICS = {
+    "mfu": ("model_flops_utilization",),
+    "hfu": ("hardware_flops_utilization",),
+    "tokens_per_s_per_gpu": (
+        "tokens_per_s_per_npu",
+        "tokens_per_s_per_device",
+        "tokens_per_gpu_per_s",
+        "tgs",
+    ),
+    "samples_per_s_per_gpu": ("samples_per_s_per_npu", "samples_per_s_per_device"),
+    "model_tflops_per_gpu": ("tflops_per_gpu", "tflops_per_npu", "model_tflops_per_npu"),
+    "step_time": ("iteration_time", "time_per_step", "time_per_iteration"),
+}
+"""Metrics by other names."""
+_METRIC_OF = {other: metric for metric, others in _METRICS.items() for other in others}
+
+_RATES = (
+    (re.compile(r"(?:tokens?|tok)/(?:s|sec|second)"), "tokens_per_s"),
+    (re.compile(r"(?:samples?|sequences?|seqs?|sentences?)/(?:s|sec|second)"), "samples_per_s"),
+)
+"""What a throughput counts, by its unit."""
+_PER_DEVICE = re.compile(r"(?:per |/) ?(?:gpu|npu|device|card|gcd|chip|p)\b|/p/")
+
+_SECONDS = {
+    "ms": 1e-3,
+    "msec": 1e-3,
+    "milliseconds": 1e-3,
+    "us": 1e-6,
+    "min": 60.0,
+    "minutes": 60.0,
+    "h": 3600.0,
+}
+_FRACTIONS = ("", "fraction", "ratio", "share", "1")
+_TERAFLOPS = (
+    (re.compile(r"p(?:eta)?flop", re.IGNORECASE), 1e3),
+    (re.compile(r"e(?:xa)?flop", re.IGNORECASE), 1e6),
+    (re.compile(r"g(?:iga)?flop", re.IGNORECASE), 1e-3),
+)
+
+
+_UNUSED = ("virtual_pipeline", "context", "expert", "kv_heads", "ffn", "vocab", "devices_per_host")
+"""Counts that some write as 0 where there is none."""
+_KIBI = re.compile(r"([0-9]+)[kK]")
+
+
+def plain_cells(written: Mapping[str, str]) -> dict[str, str]:
+    """The cells of a row with what they say in the words of the tables; what is not known stays as it is."""
+    cells = {title: "" if cell.lower() in UNSTATED else cell for title, cell in written.items()}
+    for title in _UNUSED:
+        if cells.get(title) in ("0", "0.0"):
+            cells[title] = ""
+    if length := _KIBI.fullmatch(cells.get("seq_len", "")):
+        cells["seq_len"] = str(int(length[1]) * 1024)
+    for title, plain in _PLAIN.items():
+        if title in cells:
+            cells[title] = plain(cells[title])
+    return _plain_figure(cells)
+
+
+def _letters(words: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", words.lower())
+
+
+def _framework(words: str) -> str:
+    spelt = _letters(words)
+    return next((name for expression, name in _FRAMEWORKS if expression.match(spelt)), "") or words
+
+
+def _truth(words: str) -> str:
+    said = words.lower()
+    return "true" if said in _TRUE else "false" if said in _FALSE else words
+
+
+def _schedule(words: str) -> str:
+    """A pipeline schedule, with or without remarks in brackets."""
+    for spelt in (words, words.split("(")[0]):
+        if name := _SCHEDULE_OF.get(_letters(spelt)):
+            return name
+    return words.lower()
+
+
+def _stage(words: str) -> str:
+    spelt = _letters(words)
+    stage = _STAGE.fullmatch(spelt)
+    return stage[1] if stage else _STAGE_OF.get(spelt, words)
+
+
+def _format(words: str) -> str:
+    spelt = words.lower() if words.isupper() else words
+    for expression, name in _FORMATS:
+        spelt = expression.sub(name, spelt)
+    return spelt
+
+
+def _offload(words: str) -> str:
+    return "none" if words.lower() in _FALSE else words
+
+
+_PLAIN: Mapping[str, Callable[[str], str]] = {
+    "framework": _framework,
+    "sequence_parallel": _truth,
+    "schedule": _schedule,
+    "zero_stage": _stage,
+    "precision": _format,
+    "offload": _offload,
+}
+
+
+def _plain_figure(cells: dict[str, str]) -> dict[str, str]:
+    """Metric, value and unit: throughputs by what their unit counts, times in seconds, shares in per cent."""
+    metric = re.sub(r"[^a-z0-9]+", "_", cells.get("metric", "").lower()).strip("_")
+    metric = _METRIC_OF.get(metric, metric)
+    unit = cells.get("unit", "").strip()
+    if metric == "throughput":
+        metric = _throughput(unit)
+    cells["metric"] = metric
+    cells["value"] = cells.get("value", "").rstrip("%").strip()
+    if cells.get("value", "").lower() in ("oom", "out of memory"):
+        return cells | {"metric": "oom", "value": "oom"}
+    factor = _factor(metric, unit, cells.get("value", ""))
+    if factor != 1.0:
+        try:
+            cells["value"] = repr(float(cells["value"].replace(",", "")) * factor)
+        except ValueError:  # the reader of figures says what is wrong with it
+            return cells
+    return cells
+
+
+def _throughput(unit: str) -> str:
+    for expression, metric in _RATES:
+        if expression.search(unit.lower()):
+            return f"{metric}_per_gpu" if _PER_DEVICE.search(unit.lower()) else metric
+    return "throughput"
+
+
+def _factor(metric: str, unit: str, value: str) -> float:
+    """By what a value is multiplied to be in its metric's unit; MFU below one without a unit is a share."""
+    if metric == "step_time":
+        return _SECONDS.get(unit.lower(), 1.0)
+    if "tflops" in metric:
+        return next((factor for expression, factor in _TERAFLOPS if expression.match(unit)), 1.0)
+    if (
+        metric in ("mfu", "hfu")
+        and "%" not in value
+        and unit.lower() in ("", "fraction", "ratio", "share", "1")
+    ):
+        return 100.0 if value.startswith(("0.", ".")) else 1.0
+    return 1.0
