@@ -199,15 +199,15 @@ class Writer:
         scored = Matmul(rows, (("hidden", "experts"),), ((*rows[:-1], "experts"),))
         (scores,) = self._put(scored, x.name, self._parameter((x.shape[-1], experts)))
         weights, ids = self._put(Route(2, normalised=True), scores)
-        (seats,) = self._put(ExpertSlots(experts, capacity), ids)
-        (seated,) = self._put(Dispatch(experts, capacity), x.name, seats)
-        (weighing,) = self._put(SlotWeights(experts, capacity), weights, seats)
+        (slots,) = self._put(ExpertSlots(experts, capacity), ids)
+        (slotted,) = self._put(Dispatch(experts, capacity), x.name, slots)
+        (weighing,) = self._put(SlotWeights(experts, capacity), weights, slots)
         product = Matmul(SLOTTED, (("experts", "hidden", "ffn"),), (inner,))
-        (made,) = self._put(product, seated, self._parameter((experts, x.shape[-1], width)))
+        (made,) = self._put(product, slotted, self._parameter((experts, x.shape[-1], width)))
         (made,) = self._put(RouterWeighted(Gelu(inner), SLOT_DIMS), made, weighing)
         down = Matmul(inner, (("experts", "ffn", "hidden"),), (SLOTTED,))
         (made,) = self._put(down, made, self._parameter((experts, width, x.shape[-1])))
-        self._add(Combine(experts, capacity), x.labels, made, seats)
+        self._add(Combine(experts, capacity), x.labels, made, slots)
 
     def _loss(self, x: Tensor) -> None:
         classes = self.sizes.classes

@@ -59,7 +59,7 @@ REFUSALS = (
     Refusal(
         "Places of experts are given to all tokens of a sequence at once.",
         lambda row: row.get("model") in MIXTURES and sliced(row),
-        "takes no slices of sequences: a seat depends on all tokens before",
+        "takes no slices of sequences: a slot depends on all tokens before",
     ),
     Refusal(
         "What ranks have of sequences is in no order in which slices could follow each other.",

@@ -38,16 +38,13 @@ def offloading_of(run: MeasuredRun) -> Offloading:
             {"offload": offload} if offload else {}, (known.why,) if offload and known.why else ()
         )
     assumed: tuple[str, ...] = ()
-    states, weights = _STATES.search(words), _WEIGHTS.search(words)
+    states, weights = bool(_STATES.search(words)), bool(_WEIGHTS.search(words))
     if _ACTIVATIONS.search(words):
         raise PlanError("some activations are offloaded, and the row does not state of which layers")
     if not (states or weights):
         if not _UNNAMED.fullmatch(words):
             raise PlanError(f"the offload '{words}'")
-        states, assumed = (
-            _UNNAMED.fullmatch(words),
-            ("optimizer states are offloaded: the row does not state what is",),
-        )
+        states, assumed = True, ("optimizer states are offloaded: the row does not state what is",)
     place = "disk" if _DRIVES.search(words) else "host"
     offload = {}
     parallel: dict[str, Any] = {}

@@ -22,7 +22,7 @@ _SCHEDULES = {
         "1f1bvpp",
         "interleaved1f1bvpp",
     ),
-    "1f1b": ("1f1b", "pipedreamflush", "dapple", "nonInterleaved1f1b"),
+    "1f1b": ("1f1b", "pipedreamflush", "dapple", "noninterleaved1f1b"),
     "gpipe": ("gpipe", "fthenb", "afab", "allforwardallbackward"),
     "zb-1p": ("zb1p",),
     "zb-2p": ("zb2p",),
@@ -33,7 +33,7 @@ _SCHEDULES = {
     "dualpipev": ("dualpipev",),
 }
 """Pipeline schedules by their letters and digits alone."""
-_SCHEDULE_OF = {spelt.lower(): name for name, spellings in _SCHEDULES.items() for spelt in spellings}
+_SCHEDULE_OF = {spelt: name for name, spellings in _SCHEDULES.items() for spelt in spellings}
 
 _STAGES = {
     "0": ("ddp", "noshard", "none", "dp"),
@@ -99,6 +99,7 @@ _SECONDS = {
     "h": 3600.0,
 }
 _FRACTIONS = ("", "fraction", "ratio", "share", "1")
+"""Units of an MFU that may be a fraction of one."""
 _TERAFLOPS = (
     (re.compile(r"p(?:eta)?flop", re.IGNORECASE), 1e3),
     (re.compile(r"e(?:xa)?flop", re.IGNORECASE), 1e6),
@@ -207,10 +208,6 @@ def _factor(metric: str, unit: str, value: str) -> float:
         return _SECONDS.get(unit.lower(), 1.0)
     if "tflops" in metric:
         return next((factor for expression, factor in _TERAFLOPS if expression.match(unit)), 1.0)
-    if (
-        metric in ("mfu", "hfu")
-        and "%" not in value
-        and unit.lower() in ("", "fraction", "ratio", "share", "1")
-    ):
+    if metric in ("mfu", "hfu") and "%" not in value and unit.lower() in _FRACTIONS:
         return 100.0 if value.startswith(("0.", ".")) else 1.0
     return 1.0

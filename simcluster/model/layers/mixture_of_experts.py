@@ -139,7 +139,7 @@ class Experts:
             scores = build.add("mlp.router.bias", Bias((*names[:-1], "experts"), ("experts",)), scores, added)
         steering = [build.parameter("mlp.route.bias", (self.count,))] if self.steered else []
         weights, ids = build.adds("mlp.route", self.route, scores, *steering)
-        slots = build.add("mlp.seats", ExpertSlots(self.count, capacity, in_slices), ids)
+        slots = build.add("mlp.slots", ExpertSlots(self.count, capacity, in_slices), ids)
         drops = self.capacity_factor is not None
         filled = SlotFill.ALL if drops and self.padded else SlotFill.SOME if drops else SlotFill.MORE
         slotted = build.add("mlp.dispatch", Dispatch(self.count, capacity, filled, in_slices), rows, slots)

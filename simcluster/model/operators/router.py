@@ -190,7 +190,7 @@ class ExpertSlots(Operator):
     capacity: int
     in_slices: bool = False
 
-    kind: ClassVar[str] = "seats"
+    kind: ClassVar[str] = "expert_slots"
     family: ClassVar[str] = "router"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -199,7 +199,7 @@ class ExpertSlots(Operator):
 
     def dims(self) -> Dims:
         """Every sequence stands alone."""
-        reason = "a seat depends on all tokens before"
+        reason = "a slot depends on all tokens before"
         names = (*token_dims(in_slices=self.in_slices), "choices")
         return Dims((names,), (names,), unsplittable=tuple((name, reason) for name in names[-2:]))
 

@@ -195,7 +195,7 @@ class Combine(_ExpertSlots):
 class SlotWeights(_ExpertSlots):
     """The weights of choices [batch, seq, choices] in their slots: [experts, batch, capacity]."""
 
-    kind: ClassVar[str] = "seat_weights"
+    kind: ClassVar[str] = "slot_weights"
     family: ClassVar[str] = "slot_weights"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -227,7 +227,7 @@ class SlotWeights(_ExpertSlots):
 class SlotWeightsGrad(_ExpertSlots):
     """The gradient of the weights of choices [batch, seq, choices] from that of the slots' weights."""
 
-    kind: ClassVar[str] = "seat_weights_grad"
+    kind: ClassVar[str] = "slot_weights_grad"
     family: ClassVar[str] = "slot_weights"
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:

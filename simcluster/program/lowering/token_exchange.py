@@ -39,8 +39,8 @@ def sorted_besides(
     slotted = {
         "dispatch": outputs[0],
         "combine": inputs[0],
-        "seat_weights": outputs[0],
-        "seat_weights_grad": inputs[0],
+        "slot_weights": outputs[0],
+        "slot_weights_grad": inputs[0],
     }.get(operator.kind)
     more = slotted.num_bytes if slotted else 0
     for work in works:

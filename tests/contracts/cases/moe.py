@@ -19,7 +19,7 @@ from tests.contracts.operator_case import WHOLE, Case, Draw, normal
 
 EXPERTS, CAPACITY, CHOICES = 8, 8, 8
 _TOKENS = (8, 8)
-_SEATED = (EXPERTS, 8, CAPACITY, 8)
+_SLOT_ROWS = (EXPERTS, 8, CAPACITY, 8)
 _ROWS = (*_TOKENS, 8)
 _INNER = ("experts", "batch", "capacity", "ffn")
 _SLOTTED = (*_INNER[:3], "hidden")
@@ -31,13 +31,13 @@ def _ids(rng: np.random.Generator, choices: int, experts: int = EXPERTS) -> np.n
     return np.argsort(-liking, axis=-1)[..., :choices]
 
 
-def _seats(rng: np.random.Generator) -> np.ndarray:
-    """Seats of an uneven routing in which some choices are dropped."""
+def _slots(rng: np.random.Generator) -> np.ndarray:
+    """Slots of an uneven routing in which some choices are dropped."""
     ids = np.where(rng.random((*_TOKENS, 1)) < 0.8, _ids(rng, CHOICES), 0)
-    (seats,) = ExpertSlots(EXPERTS, CAPACITY).evaluate((ids,), WHOLE)
-    assert (seats < 0).any()
-    assert (seats >= 0).any()
-    return seats
+    (slots,) = ExpertSlots(EXPERTS, CAPACITY).evaluate((ids,), WHOLE)
+    assert (slots < 0).any()
+    assert (slots >= 0).any()
+    return slots
 
 
 def _weights(rng: np.random.Generator) -> np.ndarray:
@@ -74,16 +74,16 @@ _SCORES = normal((*_TOKENS, EXPERTS))
 _SLICED = normal((*_TOKENS, 4, EXPERTS))
 
 
-def _sliced_seats(rng: np.random.Generator) -> np.ndarray:
-    """Seats of sequences in eight slices of four tokens each."""
+def _sliced_slots(rng: np.random.Generator) -> np.ndarray:
+    """Slots of sequences in eight slices of four tokens each."""
     liking = rng.standard_normal((*_TOKENS, 4, EXPERTS)) - np.arange(EXPERTS) / 2
     ids = np.where(rng.random((*_TOKENS, 4, 1)) < 0.8, np.argsort(-liking, axis=-1)[..., :CHOICES], 0)
-    (seats,) = ExpertSlots(EXPERTS, CAPACITY, in_slices=True).evaluate((ids,), WHOLE)
-    assert (seats < 0).any()
-    return seats
+    (slots,) = ExpertSlots(EXPERTS, CAPACITY, in_slices=True).evaluate((ids,), WHOLE)
+    assert (slots < 0).any()
+    return slots
 
 
-_SLICED_SEATED = (EXPERTS, *_TOKENS, CAPACITY, 8)
+_SLICED_ROWS = (EXPERTS, *_TOKENS, CAPACITY, 8)
 _AS_FORWARD = "each choice adds its part, but the forward makes them together"
 _UNNORMALISED = {"choices": _AS_FORWARD}
 
@@ -104,78 +104,83 @@ CASES = (
     Case("route_grad, weights normalised", RouteGrad(4, normalised=True), _route_grad(4)),
     Case("route_grad by sigmoid", RouteGrad(4, "sigmoid", True, 2.5), _route_grad(4)),
     Case("route_grad by sigmoid alone", RouteGrad(2, "sigmoid"), _route_grad(2), unsplit=_UNNORMALISED),
-    Case("seats", ExpertSlots(EXPERTS, 3), lambda rng: (_ids(rng, 2),)),
+    Case("expert_slots", ExpertSlots(EXPERTS, 3), lambda rng: (_ids(rng, 2),)),
     Case(
         "dispatch",
         Dispatch(EXPERTS, CAPACITY),
-        lambda rng: (rng.standard_normal(_ROWS), _seats(rng)),
+        lambda rng: (rng.standard_normal(_ROWS), _slots(rng)),
         (0,),
         reads_part=frozenset({0}),
     ),
     Case(
         "combine",
         Combine(EXPERTS, CAPACITY),
-        lambda rng: (rng.standard_normal(_SEATED), _seats(rng)),
+        lambda rng: (rng.standard_normal(_SLOT_ROWS), _slots(rng)),
         (0,),
     ),
-    Case("seat_weights", SlotWeights(EXPERTS, CAPACITY), lambda rng: (_weights(rng), _seats(rng)), (0,)),
+    Case("slot_weights", SlotWeights(EXPERTS, CAPACITY), lambda rng: (_weights(rng), _slots(rng)), (0,)),
     Case(
-        "seat_weights_grad",
+        "slot_weights_grad",
         SlotWeightsGrad(EXPERTS, CAPACITY),
-        lambda rng: (rng.standard_normal(_SEATED[:3]), _seats(rng)),
+        lambda rng: (rng.standard_normal(_SLOT_ROWS[:3]), _slots(rng)),
     ),
     Case("route in slices", Route(2, in_slices=True), _SLICED, (0,)),
     Case(
         "dispatch in slices",
         Dispatch(EXPERTS, CAPACITY, in_slices=True),
-        lambda rng: (rng.standard_normal((*_TOKENS, 4, 8)), _sliced_seats(rng)),
+        lambda rng: (rng.standard_normal((*_TOKENS, 4, 8)), _sliced_slots(rng)),
         (0,),
         reads_part=frozenset({0}),
     ),
     Case(
         "combine in slices",
         Combine(EXPERTS, CAPACITY, in_slices=True),
-        lambda rng: (rng.standard_normal(_SLICED_SEATED), _sliced_seats(rng)),
+        lambda rng: (rng.standard_normal(_SLICED_ROWS), _sliced_slots(rng)),
         (0,),
     ),
     Case(
-        "seat_weights in slices",
+        "slot_weights in slices",
         SlotWeights(EXPERTS, CAPACITY, in_slices=True),
-        lambda rng: (rng.random((*_TOKENS, 4, CHOICES)), _sliced_seats(rng)),
+        lambda rng: (rng.random((*_TOKENS, 4, CHOICES)), _sliced_slots(rng)),
         (0,),
     ),
     Case(
-        "seats in slices",
+        "expert_slots in slices",
         ExpertSlots(EXPERTS, 3, in_slices=True),
         lambda rng: (np.argsort(rng.random((*_TOKENS, 4, EXPERTS)), axis=-1)[..., :2],),
     ),
     Case(
         "weighed gate",
         RouterWeighted(Swiglu(_INNER), _INNER[:3]),
-        normal(_SEATED, _SEATED, _SEATED[:3]),
+        normal(_SLOT_ROWS, _SLOT_ROWS, _SLOT_ROWS[:3]),
         (0,),
     ),
-    Case("weighed activation", RouterWeighted(Relu(_INNER), _INNER[:3]), normal(_SEATED, _SEATED[:3]), (0,)),
+    Case(
+        "weighed activation",
+        RouterWeighted(Relu(_INNER), _INNER[:3]),
+        normal(_SLOT_ROWS, _SLOT_ROWS[:3]),
+        (0,),
+    ),
     Case(
         "weighed_grad of a gate",
         RouterWeightedGrad(Swiglu(_INNER), _INNER[:3]),
-        normal(_SEATED, _SEATED, _SEATED[:3], _SEATED),
+        normal(_SLOT_ROWS, _SLOT_ROWS, _SLOT_ROWS[:3], _SLOT_ROWS),
     ),
     Case(
         "weighed_grad of an activation",
         RouterWeightedGrad(Relu(_INNER), _INNER[:3]),
-        normal(_SEATED, _SEATED[:3], _SEATED),
+        normal(_SLOT_ROWS, _SLOT_ROWS[:3], _SLOT_ROWS),
     ),
     Case(
         "weighed_bias",
         WeighedBias(_SLOTTED, ("experts", "hidden"), _SLOTTED[:3]),
-        normal(_SEATED, (_SEATED[0], _SEATED[3]), _SEATED[:3]),
+        normal(_SLOT_ROWS, (_SLOT_ROWS[0], _SLOT_ROWS[3]), _SLOT_ROWS[:3]),
         (0,),
     ),
     Case(
         "weighed_bias_grad",
         WeighedBiasGrad(_SLOTTED, ("experts", "hidden"), _SLOTTED[:3]),
-        normal((_SEATED[0], _SEATED[3]), _SEATED[:3], _SEATED),
+        normal((_SLOT_ROWS[0], _SLOT_ROWS[3]), _SLOT_ROWS[:3], _SLOT_ROWS),
     ),
     Case("attention with values of their own size", _LATENT, normal(*_QKV), (0,), unsplit=_SHARE),
     Case(

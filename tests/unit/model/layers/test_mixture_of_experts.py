@@ -84,13 +84,13 @@ def test_a_steering_bias_decides_who_is_chosen_and_not_with_which_weight():
 def test_places_are_given_in_order_and_nobody_sits_on_another(seed, capacity, top_k):
     rng = np.random.default_rng(seed)
     ids = np.argsort(rng.random((2, 7, 4)), axis=-1)[..., :top_k]
-    (seats,) = ExpertSlots(4, capacity).evaluate((ids,), WHOLE)
+    (slots,) = ExpertSlots(4, capacity).evaluate((ids,), WHOLE)
     for batch in range(2):
         taken: Counter[int] = Counter()
         for token, choice in np.ndindex(7, top_k):
-            expert, seat = ids[batch, token, choice], seats[batch, token, choice]
+            expert, slot = ids[batch, token, choice], slots[batch, token, choice]
             place = taken[expert]
-            assert seat == (expert * capacity + place if place < capacity else -1)
+            assert slot == (expert * capacity + place if place < capacity else -1)
             taken[expert] += 1
 
 

@@ -1,4 +1,4 @@
-"""Rows that ranks hold and exchange by a table are those that tokens, seated by their router, really take."""
+"""Rows that ranks hold and exchange by a table are those that tokens take by their router."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ EXPERTS = [8, 3, 2]
 SEATED = RaggedDims(0, (1,), 2)
 
 
-def seated(rng, experts, samples=BATCH):
+def slotted(rng, experts, samples=BATCH):
     """[experts, batch, capacity, hidden]: one row of ones for every choice, and the tokens of every expert.
 
     All samples choose alike, as a table says.
     """
     ids = np.argsort(rng.random((1, SEQ, experts)) - np.arange(experts) / 9, axis=-1)[..., :2]
     ids = np.repeat(ids, samples, axis=0)
-    (seats,) = ExpertSlots(experts, SEQ).evaluate((ids,), WHOLE)
-    (made,) = Dispatch(experts, SEQ).evaluate((np.ones((samples, SEQ, HIDDEN)), seats), WHOLE)
+    (slots,) = ExpertSlots(experts, SEQ).evaluate((ids,), WHOLE)
+    (made,) = Dispatch(experts, SEQ).evaluate((np.ones((samples, SEQ, HIDDEN)), slots), WHOLE)
     return made, np.bincount(ids[0].ravel(), minlength=experts)
 
 
@@ -55,8 +55,8 @@ def own(array, layout, rank):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("experts", EXPERTS)
 @pytest.mark.parametrize("dims", LAYOUTS, ids=str)
-def test_ranks_hold_what_is_seated(dims, experts, seed):
-    array, counts = seated(np.random.default_rng(seed), experts)
+def test_ranks_hold_what_is_slotted(dims, experts, seed):
+    array, counts = slotted(np.random.default_rng(seed), experts)
     layout = Layout(dims)
     whole = TensorType(array.shape, DType.FP32)
     rows = Extent.of(whole, layout, MESH).rows(SEATED, counts)
@@ -73,9 +73,9 @@ def test_ranks_hold_what_is_seated(dims, experts, seed):
 @pytest.mark.parametrize("experts", EXPERTS)
 @pytest.mark.parametrize("after", LAYOUTS, ids=str)
 @pytest.mark.parametrize("before", LAYOUTS, ids=str)
-def test_ranks_exchange_what_is_seated(before, after, experts):
+def test_ranks_exchange_what_is_slotted(before, after, experts):
     """From i to j goes what both hold, before and behind; whatever else the exchange is."""
-    array, counts = seated(np.random.default_rng(experts), experts)
+    array, counts = slotted(np.random.default_rng(experts), experts)
     layouts = Layout(before), Layout(after)
     whole = TensorType(array.shape, DType.FP32)
     groups = MESH.groups(("data", "expert"))

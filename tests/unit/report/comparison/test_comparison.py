@@ -84,7 +84,7 @@ def test_axes_keep_their_colours_in_every_bar(kept):
     assert len(set(tones)) == len(tones) > 1
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 120])
+@pytest.mark.parametrize("width", [64, 80, 100, 120])
 @pytest.mark.parametrize("colour", [False, True])
 def test_the_text_has_every_figure_and_keeps_to_its_width(pair, width, colour):
     text = comparison_text(pair, width=width, colour=colour)

@@ -38,7 +38,7 @@ def test_the_summary_says_when_tokens_come(answer):
         assert wrong not in text
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 120])
+@pytest.mark.parametrize("width", [64, 80, 100, 120])
 def test_no_line_is_wider_than_the_screen(answer, width):
     lines = summary_text(answer, width=width).split("\n")
     assert all(len(line) <= width for line in lines)
