@@ -58,9 +58,9 @@ def apply_routing(program: Program, routing: ExpertRouting, layers: Sequence[str
     if not changed:
         if not routing.uniform and not ragged.slots:
             raise PlanError(
-                "no expert gets as many tokens as come",
+                "this routing changes nothing: no layer has experts whose number of tokens varies",
                 path=ROUTING_PATH,
-                hint="routing concerns mixtures of experts without places that are padded",
+                hint="use a mixture of experts without a padded capacity, or leave out training.routing",
             )
         return program
     if program.num_variants > 1 or program.assigned:

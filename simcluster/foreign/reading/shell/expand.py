@@ -175,7 +175,7 @@ class _Expander:
             return True, ()
         name = words[0].literal
         if name == "((" and len(words) == 2 and isinstance(words[1].parts[0], ArithmeticExpansion):
-            value = self.computed(words[1].parts[0].text)
+            value = self.computed(words[1].parts[0].text, words[1].line)
             return (None if value is None else bool(value)), ()
         if name not in _TESTS:
             return _RESULTS.get(name), ()
@@ -295,7 +295,7 @@ class _Expander:
             case Unexpanded(text, line):
                 return Field((TextPiece(text, line),), (text,))
             case ArithmeticExpansion(text, line):
-                number = self.computed(text)
+                number = self.computed(text, line)
                 shown = f"$(({text}))"
                 missing = (shown,) if number is None else ()
                 return Field((TextPiece(shown if number is None else str(number), line),), missing)
@@ -350,16 +350,21 @@ class _Expander:
         """Whether the script says what a variable is, without a condition."""
         return name in self.script.values and name not in self.branched
 
-    def computed(self, text: str) -> int | None:
+    def computed(self, text: str, line: int) -> int | None:
         """The value of integer arithmetic, or None where the text does not tell."""
         if len(text) > LONGEST:
             return None
-        filled = self.joined(Word(tuple(_dollars(text)), 0))
+        filled = self.joined(Word(tuple(self.inside_arithmetic(text, line)), line))
         if filled.missing or filled.condition:
             return None
         return evaluate_arithmetic(
             arithmetic_words(filled.text), lambda name: self.variable(Variable(name, 0, True)).text
         )
+
+    def inside_arithmetic(self, text: str, line: int) -> Iterator[WordPart]:
+        """The parts of the inside of ``$((...))``."""
+        if '"' not in text and "\\" not in text:
+            yield from WordReader(text, self.script.name, line, depth=1).quoted("\0")
 
     def grow(self, amount: int, line: int) -> None:
         """Counts what is filled in; a script that doubles its variables again and again is refused."""
@@ -374,12 +379,6 @@ class _Expander:
         said = f"{self.script.name}:{line}: {text}"
         if said not in self.script.remarks:
             self.script.remarks.append(said)
-
-
-def _dollars(text: str) -> Iterator[WordPart]:
-    """The parts of the inside of ``$((...))``."""
-    if '"' not in text and "\\" not in text:
-        yield from WordReader(text, "", depth=1).quoted("\0")
 
 
 def _check_given(given: Mapping[str, str], text: str) -> None:

@@ -310,6 +310,7 @@ def test_words_are_those_of_the_standard_library(text):
 @example("X=$((X))")
 @example("$((" + "1" * 150 + "**9))")
 @example("$((9**9**9))")
+@example("((`a) a) ")
 @example("${")
 @example("a.py --num-layers ${X[99999999999]}")
 @example("\\")
