@@ -84,8 +84,8 @@ class CauseSpec(Section):
     """Whether components have long been in use when the job starts, or are new."""
 
     replaces: bool | None = None
-    """Whether the host must be replaced. If absent, unless a process, job, link or switch failed, or the
-    effect is hang."""
+    """Whether the host must be replaced; by default it must, unless a process, job, link or switch failed or
+    the effect is hang."""
 
     hosts_each: PositiveInt = 1
     """Hosts behind each switch, or in each power domain."""
