@@ -18,8 +18,8 @@ class RunSpec(Section):
     ``cluster.changes``."""
 
     engine: Literal["reference", "compiled"] | None = None
-    """Which engine times the Program: SimPy processes, or the same compiled. Both give the same times. If
-    absent, SimPy for short runs, and the compiled engine where a run is long enough to pay for compiling."""
+    """Which engine times the Program: SimPy processes (reference), or the same compiled. Both give the same
+    times. If absent, SimPy for short runs, and the compiled engine where compiling pays off."""
 
     headroom: Bytes | None = None
     """Memory that must stay free on every device for a plan to fit; with less, the verdict is tight. If
