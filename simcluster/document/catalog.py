@@ -34,12 +34,12 @@ class CatalogSection(Section):
     noun: ClassVar[str]
 
     use: Name | None = None
-    """The catalog entry that this one is, or starts from."""
+    """The catalog entry to use, or to start from."""
 
     borrowed: Name | None = None
-    """Why the figures of ``use`` that are left unchanged hold for this part too, which makes them assumed.
+    """Why the unchanged figures of ``use`` also hold for this part; they then count as assumed.
 
-    For an entry that starts from another part; without it, one that is the same part in another form.
+    For an entry that starts from a different part. Without it, the entry is the same part in another form.
     """
 
     @classmethod

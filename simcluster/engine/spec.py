@@ -11,15 +11,16 @@ class RunSpec(Section):
     """What is simulated."""
 
     steps: PositiveInt = 1
-    """Training steps run back to back; results are per step."""
+    """Number of training steps that run back to back; results are per step."""
 
     seed: NonNegativeInt = 0
-    """Seed of everything that is drawn: weights and batches in verify, speeds in ``cluster.changes``."""
+    """Seed of all random draws: weights and batches of ``simcluster verify``, device speeds in
+    ``cluster.changes``."""
 
     engine: Literal["reference", "compiled"] | None = None
-    """What times the Program: SimPy processes, or the same compiled. Both give the same times; absent, SimPy
-    for short runs and until compiling pays."""
+    """Which engine times the Program: SimPy processes (reference), or the same compiled. Both give the same
+    times. If absent, SimPy for short runs, and the compiled engine where compiling pays off."""
 
     headroom: Bytes | None = None
-    """What must be left free on every device for a plan to fit: with less it is tight. Absent: what the
-    framework profile says (``storage.headroom``)."""
+    """Memory that must stay free on every device for a plan to fit; with less, the verdict is tight. If
+    absent, the value of the framework profile (``storage.headroom``)."""

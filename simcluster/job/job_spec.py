@@ -16,7 +16,7 @@ class JobSpec(Section):
     """A run over days: launch, checkpoints, failures, recovery."""
 
     steps: int = Field(ge=1)
-    """Steps until training is done."""
+    """Training steps until the job is complete."""
 
     launch: LaunchSpec | None = None
     """How the job is started."""
@@ -25,10 +25,10 @@ class JobSpec(Section):
     """What is saved, where, and how often."""
 
     failures: FailuresSpec = Field(default_factory=FailuresSpec)
-    """What breaks, and when."""
+    """What fails, and when."""
 
     membership: tuple[MembershipChangeSpec, ...] = ()
-    """Workers and parameter servers that leave and join as planned, while the others go on."""
+    """Workers and parameter servers that leave and join as planned while the others keep training."""
 
     recovery: RecoverySpec = Field(default_factory=RecoverySpec)
-    """What is done when something breaks."""
+    """What is done after a failure."""

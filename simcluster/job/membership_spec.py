@@ -14,13 +14,13 @@ PATH = "job.membership"
 
 
 class MembersSpec(Section):
-    """Some of those who train: ``{workers: [6, 7]}``, ``{servers: [2]}``, or both."""
+    """Members of the training: ``{workers: [6, 7]}``, ``{servers: [2]}``, or both."""
 
     workers: tuple[NonNegativeInt, ...] = ()
-    """Workers, by number from 0."""
+    """Indices of workers, from 0."""
 
     servers: tuple[NonNegativeInt, ...] = ()
-    """Parameter servers, by number from 0."""
+    """Indices of parameter servers, from 0."""
 
     @model_validator(mode="after")
     def _are_some(self) -> MembersSpec:
@@ -33,13 +33,13 @@ class MembershipChangeSpec(Section):
     """Who leaves or joins, and when: ``{at: 2 h, leave: {workers: [6, 7]}}``."""
 
     at: Duration
-    """When, from the begin of the job; who leaves at 0 s is not there at the begin."""
+    """Time since the start of the job; members that leave at 0 s are absent from the start."""
 
     leave: MembersSpec | None = None
-    """Who leaves: workers behind their step, servers when others hold their keys."""
+    """Who leaves: workers after their current step, servers once others hold their keys."""
 
     join: MembersSpec | None = None
-    """Who joins: they start at this time, and take part when they have."""
+    """Who joins: their processes start at this time, and take part once they have started."""
 
     @model_validator(mode="after")
     def _changes_something(self) -> MembershipChangeSpec:

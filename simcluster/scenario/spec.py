@@ -21,19 +21,19 @@ from simcluster.scenario.tenant import TenantSpec, check_hosts, own_devices, own
 
 
 class BoundSpec(Section):
-    """Bounds on one figure of the result; both included. Numbers are in SI units, or have the unit of the
-    figure: ``8.5 s``, ``64 GiB``, ``45 %``, ``250 k tokens/s``. Of ``memory``: the verdict.
+    """Bounds on one figure of the result, both inclusive. Numbers are in SI units, or have the unit of the
+    figure: ``8.5 s``, ``64 GiB``, ``45 %``, ``250 k tokens/s``. For ``memory``: the verdict.
     """
 
     min: float | Name | None = None
-    """The least that is accepted."""
+    """The smallest accepted value."""
 
     max: float | Name | None = None
-    """The most that is accepted."""
+    """The largest accepted value."""
 
     verdict: Literal["fits", "tight", "does not fit"] | None = None
-    """Of ``memory``: whether the plan is expected to fit. One that is to run out of memory then passes as
-    long as it does."""
+    """For ``memory``: whether the plan is expected to fit. A plan expected to run out of memory passes the
+    check as long as it does."""
 
     @model_validator(mode="after")
     def _has_a_bound(self) -> BoundSpec:
@@ -51,25 +51,26 @@ class ScenarioSpec(Section):
     """Version of the scenario format."""
 
     name: Name
-    """What the scenario is called in reports."""
+    """Name of the scenario in reports."""
 
     cluster: ClusterSpec
     """The hardware."""
 
     framework: FrameworkSpec = Field(default=IDEAL, validate_default=True)
-    """A framework profile, with other switches where it says so: ``{use: megatron-core, prefetch: 2}``."""
+    """A framework profile, optionally with some of its settings changed: ``{use: megatron-core, prefetch:
+    2}``."""
 
     model: ModelSpec
-    """What is trained, or answers."""
+    """The model that is trained, or used for inference."""
 
     training: TrainingSpec | None = None
     """Batch, sequence length, precision, optimizer."""
 
     inference: InferenceSpec | None = None
-    """In place of training: prompts, and how many tokens are generated behind them."""
+    """Instead of training: prompts, and the number of tokens generated after them."""
 
     data: DataSpec | None = None
-    """How every device gets its part of the batch; absent: it is there."""
+    """How every device gets its part of the batch. If absent, the input is always ready."""
 
     parallel: ParallelSpec
     """The parallel plan."""
@@ -78,21 +79,21 @@ class ScenarioSpec(Section):
     """Choice of collective algorithms."""
 
     job: JobSpec | None = None
-    """A run over days: launch, checkpoints, failures; absent: steps alone."""
+    """A run over days: launch, checkpoints, failures. If absent, only training steps are simulated."""
 
     tenants: tuple[TenantSpec, ...] = ()
     """Other scenarios that run at the same time on other hosts of the cluster.
 
-    All begin together. Who is through with its ``run.steps`` begins again, until all are, so that every one
-    meets the traffic of all others for as long as it is timed; its step time is the mean over the first
-    ``run.steps``, its slowdown that over the same with nobody else there.
+    All start together. A tenant that has completed its ``run.steps`` starts again until all have completed
+    theirs, so that each meets the traffic of all others for as long as it is timed. Its step time is the mean
+    over its first ``run.steps``; its slowdown is relative to the same steps when it runs alone.
     """
 
     run: RunSpec = RunSpec()
-    """How much is simulated."""
+    """How many steps are simulated, and how."""
 
     expect: dict[Name, BoundSpec] = {}
-    """Bounds on figures of the result, checked by ``simcluster check``."""
+    """Bounds on figures of the result, by name of the figure, checked by ``simcluster check``."""
 
     @model_validator(mode="after")
     def _is_known(self) -> ScenarioSpec:

@@ -15,13 +15,13 @@ from simcluster.plan import IDEAL, FrameworkSpec, ParallelSpec, TrainingSpec
 
 
 class TenantWorkloadSpec(Section):
-    """What a tenant trains and how; the hardware is that of the scenario whose tenant it is."""
+    """What a tenant trains and how; the hardware is that of the enclosing scenario."""
 
     framework: FrameworkSpec = Field(default=IDEAL, validate_default=True)
     """A framework profile."""
 
     model: ModelSpec
-    """What is trained."""
+    """The model that is trained."""
 
     training: TrainingSpec
     """Batch, sequence length, precision, optimizer."""
@@ -33,7 +33,7 @@ class TenantWorkloadSpec(Section):
     """Input pipeline."""
 
     parallel: ParallelSpec
-    """The parallel plan; its mesh has a rank for every device of the tenant's hosts."""
+    """The parallel plan; its mesh must have one rank for every device of the tenant's hosts."""
 
     collectives: CollectivesSpec = CollectivesSpec()
     """Choice of collective algorithms."""
@@ -42,7 +42,7 @@ class TenantWorkloadSpec(Section):
     """A run over days: launch, checkpoints, failures."""
 
     run: RunSpec = RunSpec()
-    """How many steps its figures are the mean of."""
+    """The number of steps over which its figures are averaged."""
 
 
 class TenantFileSpec(TenantWorkloadSpec):
@@ -74,16 +74,16 @@ class TenantFileSpec(TenantWorkloadSpec):
 
 
 class TenantSpec(Section):
-    """One of them: ``{scenario: other.yaml, hosts: 32-63}``."""
+    """One tenant: ``{scenario: other.yaml, hosts: 32-63}``."""
 
     name: Name | None = None
-    """What reports call it; as its scenario is called, if nothing is written."""
+    """Its name in reports; by default the name of its scenario."""
 
     scenario: Name | TenantWorkloadSpec
-    """A scenario file, relative to this one, or model, training and parallel written out."""
+    """A scenario file, relative to this one, or model, training and parallel written inline."""
 
     hosts: IndexList
-    """Its hosts: a range such as ``32-63``, or a list; its ranks go through them in this order."""
+    """Its hosts: a range such as ``32-63``, or a list. Its ranks are assigned to them in this order."""
 
     @model_validator(mode="after")
     def _has_a_name(self) -> TenantSpec:

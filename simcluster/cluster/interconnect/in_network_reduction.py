@@ -34,16 +34,17 @@ class SwitchReduction:
 
 
 class SwitchReductionSpec(Section):
-    """``{operations: [all_reduce], formats: [bf16, fp32], rate: 400 Gbps}``."""
+    """Reduction in switches: ``{operations: [all_reduce], formats: [bf16, fp32], rate: 400 Gbps}``."""
 
     operations: Annotated[tuple[Literal["all_reduce", "barrier"], ...], Field(min_length=1)]
-    """Collectives that it does."""
+    """Collectives that the switches perform."""
 
     formats: Annotated[tuple[Format, ...], Field(min_length=1)]
-    """Number formats that its switches can add."""
+    """Number formats that the switches can add."""
 
     rate: Bandwidth | None = None
-    """What one reduction takes in from each port of a switch at most; that of the links, if not written."""
+    """Maximum rate at which one reduction takes data from each port of a switch; by default that of the
+    links."""
 
     def build(self) -> SwitchReduction:
         """The reduction."""

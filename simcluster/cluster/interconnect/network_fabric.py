@@ -72,7 +72,7 @@ class ReducingSpec(NetworkFabricSpec):
     """A kind of fabric whose switches may add up what passes them."""
 
     reduces: Figure[SwitchReductionSpec] | None = None
-    """What its switches add up on the way (SHARP); nothing, if nothing is written."""
+    """What its switches reduce on the way (SHARP); by default nothing."""
 
     def check_tree(self, ecmp: str) -> None:
         """Refused if messages spread over several trees, so that there is none along which to reduce."""

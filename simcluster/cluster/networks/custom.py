@@ -40,7 +40,7 @@ Some = NonNegativeInt | Annotated[tuple[NonNegativeInt, ...], Field(min_length=1
 
 
 class AttachSpec(Section):
-    """Cards and the switch they are on: ``{hosts: [0, 1], nics: all, switch: leaf0}``."""
+    """Network cards and the switch they are attached to: ``{hosts: [0, 1], nics: all, switch: leaf0}``."""
 
     hosts: Some
     """Indices of hosts."""
@@ -49,7 +49,7 @@ class AttachSpec(Section):
     """Indices of network cards on those hosts."""
 
     switch: Name
-    """A name of ``switches``."""
+    """Name of one of ``switches``."""
 
     def cards(self, num_hosts: int, nics: int) -> list[int]:
         """The cards, counted over the cluster; Refused if there are no such hosts or cards."""
@@ -59,38 +59,41 @@ class AttachSpec(Section):
 
 
 class CableSpec(Section):
-    """Cables between two switches, both ways: ``{between: [leaf0, spine], bandwidth: 400 Gbps}``."""
+    """Cables between two switches, in both directions: ``{between: [leaf0, spine], bandwidth: 400 Gbps}``."""
 
     between: tuple[Name, Name]
-    """Two names of ``switches``."""
+    """Names of two of ``switches``."""
 
     bandwidth: Figure[Bandwidth]
-    """What one cable carries one way, usable."""
+    """Usable bandwidth of one cable in one direction."""
 
     latency: Figure[Duration] | None = None
-    """Of the cable and the switch behind it; nothing, if not written."""
+    """Latency of the cable and the switch behind it; zero if absent."""
 
     count: PositiveInt = 1
-    """Parallel cables."""
+    """Number of parallel cables."""
 
 
 class CustomSpec(NetworkFabricSpec):
-    """``{kind: custom, switches: [a, b], attach: [...], links: [...]}``."""
+    """Switches and cables listed one by one: ``{kind: custom, switches: [a, b], attach: [...], links:
+    [...]}``.
+    """
 
     kind: Literal["custom"]
-    """Switches and cables written one by one."""
+    """Switches and cables listed one by one."""
 
     switches: Annotated[tuple[Name, ...], Field(min_length=1)]
-    """Names."""
+    """Names of the switches."""
 
     attach: Annotated[tuple[AttachSpec, ...], Field(min_length=1)]
-    """Which cards are on which switch: every card on one."""
+    """Which cards are attached to which switch: every card to exactly one."""
 
     links: tuple[CableSpec, ...] = ()
     """Cables between switches."""
 
     ecmp: Literal["ideal", "hash"] = "ideal"
-    """Among ways of equally many links, pairs of cards take turns, or each takes the one its hash picks."""
+    """Among paths with equally few links, pairs of cards take turns (ideal), or each pair takes the path its
+    hash selects."""
 
     @model_validator(mode="after")
     def _names_are_known(self) -> CustomSpec:

@@ -15,19 +15,19 @@ class FatTreeSpec(ReducingSpec):
     """``{kind: fat_tree, hosts_per_leaf: 4, leaves_per_block: 16, oversubscription: [1, 2]}``."""
 
     kind: Literal["fat_tree"]
-    """Three tiers: leaves, spines by block, cores."""
+    """Three tiers: leaves, spines per block, cores."""
 
     hosts_per_leaf: Figure[PositiveInt]
-    """Hosts on each leaf; neighbours."""
+    """Neighbouring hosts on each leaf."""
 
     leaves_per_block: Figure[PositiveInt]
-    """Leaves under the same spines; neighbours."""
+    """Neighbouring leaves under the same spines."""
 
     oversubscription: Figure[tuple[Over, Over]] | None = None
-    """Rate below over rate up, of leaves and of spines; 1, if nothing is written, never blocks."""
+    """Downlink rate over uplink rate, of leaves and of spines; by default 1, which never blocks."""
 
     ecmp: Literal["ideal", "hash"] = "ideal"
-    """Messages spread over equal ways perfectly, or each takes the one that its hash picks."""
+    """How messages use equal-cost paths: spread perfectly (ideal), or each on the path its hash selects."""
 
     def check(self, num_hosts: int, nics: int) -> None:
         """Refused if a hash would have to choose among parts of cables, or reduces."""

@@ -22,13 +22,13 @@ class LeafSpineSpec(ReducingSpec):
     """Two tiers: all cards of a host are on one leaf."""
 
     hosts_per_leaf: Figure[PositiveInt]
-    """Hosts on each leaf; neighbours."""
+    """Neighbouring hosts on each leaf."""
 
     oversubscription: Figure[Over] | None = None
-    """The cards' rate below a leaf over that of its cables up; 1, if nothing is written, never blocks."""
+    """Rate of the cards below a leaf over that of its uplinks; by default 1, which never blocks."""
 
     ecmp: Literal["ideal", "hash"] = "ideal"
-    """Messages spread over equal ways perfectly, or each takes the one that its hash picks."""
+    """How messages use equal-cost paths: spread perfectly (ideal), or each on the path its hash selects."""
 
     def check(self, num_hosts: int, nics: int) -> None:
         """Refused if a hash would have to choose among parts of cables, or reduces."""

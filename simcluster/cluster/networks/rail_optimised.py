@@ -18,22 +18,24 @@ class RailOptimisedSpec(ReducingSpec):
     """A leaf for each network card of the hosts of a unit; spines over all leaves."""
 
     hosts_per_unit: Figure[PositiveInt]
-    """Hosts of a scalable unit; neighbours."""
+    """Neighbouring hosts of a scalable unit."""
 
     units_per_block: Figure[PositiveInt] | None = None
-    """Units under the same spines, with cores over the spines; all, without a third tier, if not written."""
+    """Units under the same spines, with cores above the spines; if absent, all units, without a third tier.
+    """
 
     oversubscription: Figure[Over] | None = None
-    """The cards' rate below a leaf over that of its cables up; 1, if nothing is written, never blocks."""
+    """Rate of the cards below a leaf over that of its uplinks; by default 1, which never blocks."""
 
     core_oversubscription: Figure[Over] | None = None
-    """The same of the spines below cores."""
+    """Downlink rate over uplink rate of the spines below the cores; by default 1."""
 
     cross_rail: Literal["inner", "spine"] = "inner"
-    """To a card of another rail: over the links inside the source's host first (PXN), or over the spines."""
+    """How a card of another rail is reached: over the links inside the sending host first (inner: PXN), or
+    over the spines."""
 
     ecmp: Literal["ideal", "hash"] = "ideal"
-    """Messages spread over equal ways perfectly, or each takes the one that its hash picks."""
+    """How messages use equal-cost paths: spread perfectly (ideal), or each on the path its hash selects."""
 
     def check(self, num_hosts: int, nics: int) -> None:
         """Refused if a core has no spine below, or a hash would have to choose among parts of cables."""

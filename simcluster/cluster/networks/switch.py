@@ -22,7 +22,7 @@ from simcluster.deferred_dataclass import dataclass
 
 
 class SwitchSpec(ReducingSpec):
-    """``{kind: switch}``."""
+    """One ideal switch: ``{kind: switch}``."""
 
     kind: Literal["switch"]
     """One ideal switch."""

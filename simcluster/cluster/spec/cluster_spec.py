@@ -37,19 +37,19 @@ from simcluster.errors import ScenarioError
 
 
 class StorageSpec(Section):
-    """Storage that all hosts share, on a network of its own: input and checkpoints may lie there."""
+    """Storage shared by all hosts, on a network of its own; it can hold input data and checkpoints."""
 
     read: Figure[Bandwidth]
-    """All hosts together."""
+    """Read bandwidth of all hosts together."""
 
     write: Figure[Bandwidth]
-    """All hosts together."""
+    """Write bandwidth of all hosts together."""
 
     host: Figure[Bandwidth]
-    """What one host can read, or write, at a time."""
+    """Bandwidth of one host, for reading and for writing."""
 
     latency: Figure[Duration] | None = None
-    """Until the first byte is there; nothing, if not written."""
+    """Time to the first byte; zero if absent."""
 
     def build(self) -> Storage:
         """The storage."""
@@ -58,7 +58,7 @@ class StorageSpec(Section):
 
 
 class HostGroupSpec(Section):
-    """A group of equal hosts: ``{use: dgx-h100, hosts: 2}``, or ``{host: {...}, hosts: 2}``."""
+    """A group of identical hosts: ``{use: dgx-h100, hosts: 2}``, or ``{host: {...}, hosts: 2}``."""
 
     model_config = ConfigDict(defer_build=False)  # for sections that hold it: they take over what is built
 
@@ -66,13 +66,13 @@ class HostGroupSpec(Section):
     """A host of the catalog."""
 
     host: HostSpec | None = None
-    """The host, written out or with changes; instead of ``use``."""
+    """The host, written inline or as a catalog host with changes; instead of ``use``."""
 
     hosts: PositiveInt
-    """How many of them."""
+    """Number of hosts."""
 
     network: AnyNetwork | None = None
-    """How the network cards are joined; as the host has it, if nothing is written."""
+    """How the network cards are connected; if absent, as the host's file says."""
 
     @model_validator(mode="after")
     def _has_a_host(self) -> Self:
@@ -139,55 +139,56 @@ _NOT_FOR_ALL = {
 class ClusterSpec(Section):
     """The ``cluster:`` section: ``{use: dgx-h100, hosts: 32}``, or ``{host: {...}, hosts: 4}``.
 
-    Or several of these: ``{groups: [{use: dgx-h100, hosts: 2}, {use: atlas-800t-a2, hosts: 1}]}``; ranks are
-    numbered group by group. Groups are joined at the roots of their networks by switches that never block.
+    With hosts of several kinds: ``{groups: [{use: dgx-h100, hosts: 2}, {use: atlas-800t-a2, hosts: 1}]}``.
+    Ranks are numbered group by group. The groups are joined at the roots of their networks by non-blocking
+    switches.
 
-    Or as a launcher's file has them, ``{use: atlas-800t-a2, rank_table: hccl.json}``: its hosts, devices and
-    ranks. Hosts stand in the network in the order of their names; which of them, and which of its devices,
-    runs a rank is what the file says.
+    From a launcher's file: ``{use: atlas-800t-a2, rank_table: hccl.json}``. The file lists hosts, devices and
+    ranks, and decides which host and device runs each rank. In the network, hosts are ordered by name.
     """
 
     use: Name | None = None
     """A host of the catalog."""
 
     host: HostSpec | None = None
-    """The host, written out or with changes; instead of ``use``."""
+    """The host, written inline or as a catalog host with changes; instead of ``use``."""
 
     hosts: PositiveInt | None = None
-    """How many of them."""
+    """Number of hosts."""
 
     groups: tuple[HostGroupSpec, ...] = ()
-    """Hosts of several kinds, instead of ``use`` or ``host``: one entry for each."""
+    """Hosts of several kinds, instead of ``use`` or ``host``: one entry per kind."""
 
     rank_table: Name | None = None
-    """A rank table (hccl.json), relative to the scenario: Ascend only."""
+    """Path of a rank table (hccl.json), relative to the scenario; Ascend only."""
 
     hostfile: Name | None = None
-    """An Open MPI hostfile, relative to the scenario: a rank for every slot."""
+    """Path of an Open MPI hostfile, relative to the scenario: one rank per slot."""
 
     msjob: Name | None = None
-    """An MSJob of ms-operator, relative to the scenario: a rank for every Worker."""
+    """Path of an MSJob of ms-operator, relative to the scenario: one rank per Worker."""
 
     map_by: MapBy | None = None
-    """How ranks of a hostfile or an MSJob are dealt to hosts: by slot, if nothing is written, or by node."""
+    """How ranks of a hostfile or an MSJob are assigned to hosts: by slot (the default) or by node."""
 
     network: AnyNetwork | None = None
-    """How the network cards are joined; as the host has it, if nothing is written."""
+    """How the network cards are connected; if absent, as the host's file says."""
 
     storage: StorageSpec | None = None
-    """Storage that all hosts share."""
+    """Storage shared by all hosts."""
 
     own_hosts: IndexList | None = None
-    """The hosts that the scenario itself runs on, such as ``0-31``; the others are idle, or have tenants.
+    """The hosts that the scenario itself runs on, such as ``0-31``; the others are idle or run tenants.
 
-    If nothing is written: all, or where there are tenants, the first ones that its mesh needs.
+    If absent: all hosts; with tenants, the first hosts that its mesh needs.
     """
 
     changes: tuple[AnyChange, ...] = ()
-    """Devices that are slower or faster than their file says; those of one device multiply."""
+    """Devices that are slower or faster than their file says, and changes of links. Several changes of one
+    device multiply."""
 
     price: Price | None = None
-    """What a device costs, such as ``2.50 USD per device-hour``: plans are compared by it."""
+    """Price of a device, such as ``2.50 USD per device-hour``, used to compare plans."""
 
     _allocation: Allocation | None = PrivateAttr(default=None)
 

@@ -43,37 +43,37 @@ Indices: TypeAlias = (
 
 
 class NormalSpec(Section):
-    """A factor that every device draws for itself: ``{normal: [1.0, 0.05]}``."""
+    """A factor drawn for every device, or with ``hosts: all`` for every host: ``{normal: [1.0, 0.05]}``."""
 
     normal: tuple[Factor, Annotated[float, Field(ge=0, le=FASTEST)]]
-    """Mean and standard deviation of a normal law, drawn from ``run.seed``.
+    """Mean and standard deviation of a normal distribution, drawn from ``run.seed``.
 
-    A draw below a tenth of the mean becomes a tenth of the mean, so that every device still works.
+    A draw below a tenth of the mean is raised to a tenth of the mean, so that every device still works.
     """
 
 
 class BernoulliSpec(Section):
-    """A factor that few draw: ``{bernoulli: [0.005, 0.91]}``."""
+    """A factor that applies to a few devices, chosen at random: ``{bernoulli: [0.005, 0.91]}``."""
 
     bernoulli: tuple[Annotated[float, Field(ge=0, le=1)], Factor]
-    """The probability of each device, or with ``hosts: all`` of each host, and the factor of those that it
-    hits, drawn from ``run.seed``; the others are as fast as ever."""
+    """The probability that a device (with ``hosts: all``, a host) is affected, and the factor of those
+    affected, drawn from ``run.seed``. The others keep their speed."""
 
 
 class ChangeSpec(Section):
     """One change: ``{device: 21, compute: 0.9}``, ``{devices: all, compute: {normal: [1.0, 0.05]}}``."""
 
     device: Indices | None = None
-    """Index of the device over the whole cluster, which is its rank, or a list of them."""
+    """Index of a device in the whole cluster, which is its rank, or a list of indices."""
 
     host: Indices | None = None
-    """Index of the host, or a list of them: all their devices."""
+    """Index of a host, or a list of indices; all devices of these hosts change."""
 
     devices: Literal["all"] | None = None
-    """All devices of the cluster; by a law each draws for itself."""
+    """All devices of the cluster; a random factor is drawn for each device."""
 
     hosts: Literal["all"] | None = None
-    """All hosts of the cluster; by a law each draws once for all its devices."""
+    """All hosts of the cluster; a random factor is drawn once per host, for all its devices."""
 
     compute: Factor | NormalSpec | BernoulliSpec | None = None
     """Factor on the rates of the matrix and vector units."""
@@ -82,8 +82,8 @@ class ChangeSpec(Section):
     """Factor on the bandwidth of the device's memory."""
 
     power: Power | None = None
-    """A cap of what each device may take, as hosts set it: ``500 W``; the matrix and vector units run at the
-    clock that it leaves. Of several caps of a device the lowest counts."""
+    """Power cap of each device, as hosts set it: ``500 W``. The matrix and vector units run at the clock that
+    it allows. Of several caps of a device the lowest applies."""
 
     @model_validator(mode="after")
     def _is_whole(self) -> ChangeSpec:

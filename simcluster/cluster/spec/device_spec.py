@@ -67,63 +67,64 @@ def _value(figure: Figure[float] | None, otherwise: float) -> float:
 
 
 class LayoutsSpec(Section):
-    """Speed of the matmuls of gradients against forward ones of the same sizes."""
+    """Speed of the matmuls of the backward pass relative to forward ones of the same sizes."""
 
     input_gradient: Figure[PositiveFloat] | None = None
-    """NN: of gradients by the input; absent: as fast."""
+    """NN: input gradients; if absent, as fast as forward."""
 
     weight_gradient: Figure[PositiveFloat] | None = None
-    """NT: of gradients by the weight, added up in fp32; absent: as fast."""
+    """NT: weight gradients, accumulated in fp32; if absent, as fast as forward."""
 
 
 class GroupedSpec(Section):
-    """Grouped matmuls, as experts have them: a product for each group of rows."""
+    """Grouped matmuls, as in mixtures of experts: one product per group of rows."""
 
     speed: Figure[PositiveFloat] | None = None
-    """Speed of many rows a group against one matmul; absent: as fast."""
+    """Speed with many rows per group relative to one matmul of all rows; if absent, as fast."""
 
     rows: Figure[NonNegativeFloat] | None = None
-    """Rows a group at which half of that is left, as every group fills the cores and drains them."""
+    """Rows per group at which half of that speed is reached, as every group fills and drains the cores."""
 
 
 class GemmSpec(Section):
-    """How the device's matmul library behaves; the model that uses it is explained in gemm.py."""
+    """How the device's matmul library behaves; gemm.py explains the model that uses it."""
 
     sustained: Figure[PeakShare]
-    """Share of peak that the largest tile reaches at long k, with the device warm."""
+    """Share of peak that the largest tile reaches at large k, on a warm device."""
 
     burst: Figure[AtLeastOne] | None = None
-    """Speed of a few launches on a cool device against that share; absent: nothing is known of them."""
+    """Speed of a few launches on a cool device relative to ``sustained``; absent: unknown, taken as equal."""
 
     formats: dict[NumberFormat, Figure[PeakShare]] = {}
-    """The same share of formats that reach another one of their peak."""
+    """``sustained`` of number formats that reach a different share of their peak."""
 
     layouts: LayoutsSpec | None = None
-    """How gradients compare; absent: they are as fast as forward matmuls."""
+    """Speed of the matmuls of the backward pass; if absent, they are as fast as forward ones."""
 
     grouped: GroupedSpec | None = None
-    """How the products of groups of rows compare; absent: they are as fast as one product of all rows."""
+    """Speed of grouped matmuls; if absent, they are as fast as one product of all rows."""
 
     adding: Figure[Fraction] | None = None
-    """Share of the time of adding weight gradients to their buffer that no product hides; absent: none."""
+    """Share of the time for adding weight gradients to their buffer that the matmul does not hide; absent:
+    none."""
 
     tiles: Figure[Annotated[tuple[tuple[PositiveInt, PositiveInt], ...], Field(min_length=1)]]
-    """Rows and columns of the output tiles the library chooses from."""
+    """Rows and columns of the output tiles that the library chooses from."""
 
     traffic: Figure[NonNegativeFloat]
-    """How much a small tile loses: its time is stretched by 1 + traffic x (1/rows + 1/columns)."""
+    """How much small tiles lose: the time of a tile is multiplied by 1 + traffic x (1/rows + 1/columns)."""
 
     ramp: Figure[NonNegativeFloat]
-    """Elements of k that filling and draining a tile's pipeline costs."""
+    """Cost of filling and draining a tile's pipeline, in elements of k."""
 
     align: Figure[Bytes]
-    """Bytes that n and k should be multiples of, a power of two."""
+    """Bytes that n and k should be multiples of; a power of two."""
 
     misaligned: Figure[Fraction]
-    """Speed left when n or k is odd."""
+    """Relative speed when n or k is odd."""
 
     start: Figure[Duration] | None = None
-    """What a matmul takes besides its work and its launch; absent: nothing."""
+    """Fixed time of a matmul in addition to its work and its launch; absent: none."""
 
     def build(self, cores: int, peak: Mapping[DType, float]) -> GemmModel:
         """The model of a device with ``cores`` cores and these FLOP/s of its formats."""
@@ -149,51 +150,51 @@ class GemmSpec(Section):
 
 
 class ForwardSpec(Section):
-    """How fast the forward kernel is at one head dim."""
+    """Speed of the forward kernel at one head dim."""
 
     head_dim: PositiveInt
-    """The head dim; between two of them the share is interpolated."""
+    """The head dim; between two listed head dims the share is interpolated."""
 
     share: Figure[ByKeys]
-    """Share of peak without a mask on a full device, over the number of keys."""
+    """Share of peak on a fully occupied device without a mask, by number of keys."""
 
 
 class EarlierSpec(Section):
-    """A kernel of an earlier release that a framework may still run."""
+    """A kernel of an earlier release, which a framework may still use."""
 
     release: PositiveInt
     """The release: 1 is FlashAttention (arXiv 2205.14135), 2 is FlashAttention-2 (arXiv 2307.08691)."""
 
     speed: Figure[Fraction]
-    """Its speed against the kernel described here."""
+    """Its speed relative to the kernel described here."""
 
 
 class AttentionSpec(Section):
-    """How the device's fused attention kernel behaves; the model is explained in attention.py."""
+    """How the device's fused attention kernel behaves; attention.py explains the model."""
 
     tile: Figure[PositiveInt]
-    """Queries of one block."""
+    """Queries per block."""
 
     forward: Annotated[tuple[ForwardSpec, ...], Field(min_length=1)]
     """The forward kernel at different head dims."""
 
     causal: Figure[Fraction]
-    """Speed of the masked kernel, per FLOP it counts, against the unmasked one."""
+    """Speed of the causally masked kernel, per FLOP that it counts, relative to the unmasked one."""
 
     backward: Figure[PositiveFloat]
-    """Speed of the backward kernel, per FLOP, against the forward one."""
+    """Speed of the backward kernel, per FLOP, relative to the forward one."""
 
     backward_tile: Figure[PositiveInt] | None = None
-    """Keys of one block of the backward kernel; absent: as many as queries of a forward one."""
+    """Keys per block of the backward kernel; if absent, as many as queries per block (``tile``)."""
 
     start: Figure[Duration] | None = None
-    """What a kernel takes besides its work and its launch; absent: nothing."""
+    """Fixed time of a kernel in addition to its work and its launch; absent: none."""
 
     narrow: Figure[PositiveFloat] | None = None
-    """Speed in formats of fewer than 16 bits against that in 16; absent: the same share of their peak."""
+    """Speed in formats below 16 bits relative to that in 16 bits; if absent, the same share of their peak."""
 
     earlier: tuple[EarlierSpec, ...] = ()
-    """Kernels of earlier releases; those that are not listed count as this one."""
+    """Kernels of earlier releases; releases not listed are as fast as this kernel."""
 
     @model_validator(mode="after")
     def _head_dims_rise(self) -> AttentionSpec:
@@ -220,52 +221,52 @@ class AttentionSpec(Section):
 
 
 class ClockSpec(Section):
-    """Where the vendor's rates come from: cores x clock x FLOP per core and cycle.
+    """How the vendor's rates come about: cores x clock x FLOP per core and cycle.
 
-    These are facts of the data sheet that let the rates be checked; nothing is priced by them.
+    These are data-sheet facts for checking the rates; they do not influence any time.
     """
 
     vector: Figure[Frequency] | None = None
     """The clock at which the fp32 rate of ``vector`` is stated."""
 
     vector_flops: Figure[PositiveInt] | None = None
-    """fp32 FLOP of a core per cycle, a multiply-add counted as two."""
+    """fp32 FLOP per core and cycle, a multiply-add counted as two."""
 
     matrix: Figure[Frequency] | None = None
-    """The clock at which the bf16 rate of ``peak`` is stated, or the fp16 rate where there is no bf16."""
+    """The clock at which the bf16 rate of ``peak`` is stated (fp16 on devices without bf16)."""
 
     matrix_flops: Figure[PositiveInt] | None = None
-    """Dense bf16 (or fp16) FLOP of a core's matrix units per cycle."""
+    """Dense bf16 (or fp16) FLOP of the matrix units per core and cycle."""
 
 
 class UnitsSpec(Section):
-    """The share of the device's units that the kernel of a collective or transfer holds."""
+    """Share of the device's cores that the kernel of a collective or transfer occupies."""
 
     inside: Figure[Fraction]
-    """Where links between devices carry it, or some of it."""
+    """If links between devices carry all or part of it."""
 
     network: Figure[Fraction]
-    """Where only network cards carry it."""
+    """If only network cards carry it."""
 
 
 class TrafficSpec(Section):
-    """Bytes that pass the device's memory for each byte that it sends."""
+    """Bytes of device memory traffic for each byte that the device sends."""
 
     copied: Figure[NonNegativeFloat]
-    """Of an operation that only moves: all-gather, all-to-all, broadcast."""
+    """For operations that only move data: all-gather, all-to-all, broadcast."""
 
     added: Figure[NonNegativeFloat]
-    """Of one that adds, as reduce-scatter does; an all-reduce is half of each."""
+    """For operations that add, such as reduce-scatter; an all-reduce counts as half of each."""
 
 
 class CommunicationSpec(Section):
-    """What communication takes of the device while it runs beside kernels."""
+    """What communication takes from the device while it runs beside kernels."""
 
     units: UnitsSpec
-    """Of its cores."""
+    """Its share of the device's cores."""
 
     traffic: TrafficSpec
-    """Of its memory bandwidth."""
+    """Its traffic in the device's memory."""
 
     def build(self) -> CommunicationKernels:
         """What it takes."""
@@ -278,20 +279,20 @@ class CommunicationSpec(Section):
 
 
 class PowerSpec(Section):
-    """What the device takes, host not counted: the energy of a job is made of it.
+    """Power of the device, without its host; the energy of a job is computed from it.
 
-    Times depend on it only where ``cluster.changes`` cap it: then on the clock that is left (power.py).
+    It influences times only where ``cluster.changes`` caps it, by the clock that the cap allows (power.py).
     """
 
     idle: Figure[Power]
-    """While no kernel runs."""
+    """Power while no kernel runs."""
 
     peak: Figure[Power]
-    """While kernels run: the limit that the device keeps to by its clock."""
+    """Power while kernels run: the limit that the device keeps to by lowering its clock."""
 
     matmul: Figure[Power] | None = None
-    """What a large matmul would take at the highest clock; absent: so much that the clock falls to where
-    ``gemm.sustained`` is ``gemm.burst`` times slower than short matmuls, by the cube of the clock."""
+    """Power that a large matmul would take at the highest clock. If absent, idle + (peak - idle) x
+    ``gemm.burst``^3, so that keeping to ``peak`` slows matmuls by the factor ``gemm.burst``."""
 
     @model_validator(mode="after")
     def _rises(self) -> PowerSpec:
@@ -306,69 +307,69 @@ class PowerSpec(Section):
 
 
 class DeviceSpec(CatalogSection):
-    """A device: a file of the devices catalog, or written where a host names its device."""
+    """A device: a file of the devices catalog, or written inline where a host names its device."""
 
     noun: ClassVar[str] = "device"
 
     title: Name
-    """What people call it."""
+    """Display name."""
 
     kind: Literal["gpu", "ascend", "cpu"]
-    """The family of devices it belongs to."""
+    """Family of devices."""
 
     cores: Figure[PositiveInt]
-    """Streaming multiprocessors, AI cores or CPU cores: what runs blocks of a kernel side by side."""
+    """Streaming multiprocessors, AI cores or CPU cores: the units that run blocks of a kernel in parallel."""
 
     clock: ClockSpec | None = None
-    """Where its rates come from, if the vendor tells."""
+    """How its rates come about, if the vendor says so."""
 
     peak: dict[NumberFormat, Figure[Compute]]
-    """Dense FLOP/s of the matrix units, a multiply-add counted as two."""
+    """Dense FLOP/s of the matrix units by number format, a multiply-add counted as two."""
 
     vector: dict[NumberFormat, Figure[Compute]]
-    """FLOP/s of the other units."""
+    """FLOP/s of the vector units by number format."""
 
     memory: Figure[Bytes]
-    """What a framework may use of the device's memory, as the driver reports it."""
+    """Device memory available to a framework, as the driver reports it."""
 
     memory_bandwidth: Figure[Bandwidth]
-    """Of the device's own memory."""
+    """Bandwidth of the device's own memory."""
 
     links: LinksSpec | None = None
     """Its own links to other devices: NVLink, xGMI, HCCS."""
 
     reserved: Figure[Bytes]
-    """What the runtime takes of the memory: context, libraries."""
+    """Device memory that the runtime takes: context, libraries."""
 
     communicator: Figure[Bytes]
-    """What every communicator takes of the memory."""
+    """Device memory that each communicator takes."""
 
     workspace: Figure[Bytes] | None = None
-    """What a handle of its matmul library takes of the framework's memory; absent: nothing is known."""
+    """Workspace of a handle of its matmul library, part of the framework's memory; absent: unknown."""
 
     power: PowerSpec | None = None
-    """What it takes; absent: nothing is known, and no energy is said."""
+    """Power of the device; if absent, it is unknown and no energy is reported."""
 
     launch: Figure[Duration]
-    """What every kernel costs beside its work."""
+    """Fixed time of every kernel in addition to its work."""
 
     dispatch: Figure[Duration]
-    """Host time per operator; kernels wait for it where the host is not ahead of them."""
+    """Host time per operator; kernels wait for it where the host does not run ahead of the device."""
 
     gemm: GemmSpec
-    """Matmuls."""
+    """Speed of matmuls."""
 
     convolution: Figure[Fraction] | None = None
-    """Speed of a convolution against the matmul that it is; absent: nothing is known, and it is as fast."""
+    """Speed of a convolution relative to the equivalent matmul; if absent, unknown and taken as equal."""
 
     attention: AttentionSpec
-    """Fused attention."""
+    """Speed of fused attention."""
 
     streaming: dict[StreamingKernel, Figure[ByBytes]]
-    """Memory-bound kernels: share of the memory bandwidth they reach, over the bytes they move."""
+    """Memory-bound kernels: share of the memory bandwidth that they reach, by bytes moved."""
 
     communication: CommunicationSpec | None = None
-    """What communication takes of it; absent: nothing is known, and its kernels are not slowed."""
+    """What communication takes from the device; if absent, unknown, and kernels beside it are not slowed."""
 
     @model_validator(mode="after")
     def _streams_every_kernel(self) -> DeviceSpec:

@@ -34,29 +34,29 @@ from simcluster.work import Kernel
 
 
 class ProtocolSpec(Section):
-    """How the communication library moves data in one of its ways."""
+    """One protocol by which the communication library moves data."""
 
     base: Duration
-    """Once per collective."""
+    """Fixed time per collective."""
 
     host_hop: Duration
-    """Per step inside a host, over its closest links; a link of longer latency adds the difference. Where a
-    scenario changes the latency of a host of the catalog, and not this, it moves as much."""
+    """Time per step inside a host, over its closest links; on links of longer latency the difference is
+    added. If a scenario changes the latency of a catalog host but not this, it changes by the same amount."""
 
     network_hop: Duration
-    """Per step between hosts, switches on the way included; cables of a custom network add their latencies.
-    Where a scenario changes latencies of the network of a host of the catalog, and not this, it moves as
-    much."""
+    """Time per step between hosts, including the switches on the way; cables of a custom network add their
+    latencies. If a scenario changes network latencies of a catalog host but not this, it changes by the same
+    amount."""
 
     host_share: Fraction
-    """Part of the fabric's usable rate that it reaches."""
+    """Share of the fabric's usable bandwidth that it reaches."""
 
     network_share: Fraction
-    """Part of the network's usable rate that it reaches."""
+    """Share of the network's usable bandwidth that it reaches."""
 
     own: Share = 0.0
-    """Time for the part of the data that stays on its rank, which the kernel copies too, in units of what it
-    would take over all links that the device has inside the host."""
+    """Time for the part of the data that stays on its rank, which the kernel copies too, as a multiple of the
+    time it would take over all of the device's links inside the host."""
 
 
 HostKernel = Literal["gather_scatter", "optimizer", "elementwise", "reduction"]
@@ -64,47 +64,48 @@ HostKernel = Literal["gather_scatter", "optimizer", "elementwise", "reduction"]
 
 
 class KernelOnCoresSpec(Section):
-    """A kernel that waits for memory, on one core."""
+    """A memory-bound kernel on one core."""
 
     row: Duration
-    """For every row of a table that it looks for, or sorts and sums up."""
+    """Time per table row that it looks up, or sorts and sums up."""
 
     bandwidth: Bandwidth
-    """Bytes that pass through the core besides."""
+    """Bandwidth of the core for all other bytes."""
 
 
 class ProcessorSpec(Section):
-    """A host's own processors, and which of its parts are near which.
+    """A host's own processors, and which of its parts are close to which.
 
-    Topology draws its PCIe tree and memories by them; the input pipeline reads and decodes on them.
+    The topology derives its PCIe tree and memories from them; the input pipeline reads and decodes on them.
     """
 
     model: Figure[Name]
-    """What they are called."""
+    """Name of the processor."""
 
     sockets: Figure[PositiveInt]
-    """How many."""
+    """Number of sockets."""
 
     cores: Figure[PositiveInt] | None = None
-    """Of each socket; input is not decoded on hosts that do not say it."""
+    """Cores per socket; without this figure, input is not decoded on the host."""
 
     numa_nodes: Figure[PositiveInt]
-    """Parts of the host's memory, each near some of the cores."""
+    """NUMA nodes of the host: parts of its memory, each close to some of the cores."""
 
     numa_of_device: Figure[tuple[NonNegativeInt, ...]] | None = None
-    """The part that each device is near to."""
+    """The NUMA node that each device is close to."""
 
     memory_bandwidth: Figure[Bandwidth] | None = None
-    """Of all memory channels of the host together; as much as PCIe can ask for, if not written."""
+    """Bandwidth of all memory channels of the host together; if absent, as much as PCIe can ask for."""
 
     between: Figure[Bandwidth] | None = None
-    """Between each two sockets, one way, usable; as much as PCIe can ask for, if not written."""
+    """Usable bandwidth between each two sockets in one direction; if absent, as much as PCIe can ask for."""
 
     threads: Figure[PositiveInt] | None = None
-    """Cores that one operator runs on at most; all of a socket if not written."""
+    """Maximum number of cores that one operator runs on; if absent, all cores of a socket."""
 
     kernels: dict[HostKernel, Figure[KernelOnCoresSpec]] = {}
-    """Kernels of operators that are placed on the host; others cannot be, and none without cores."""
+    """Speed of kernels of operators that are placed on the host; other operators cannot be placed there, and
+    none without ``cores``."""
 
     def processing(self) -> HostKernels:
         """What kernels take of the cores."""
@@ -129,69 +130,70 @@ class ProcessorSpec(Section):
 
 
 class DiskSpec(Section):
-    """A host's local disks, on which input, what is offloaded and checkpoints may lie."""
+    """A host's local disks, which can hold input data, offloaded data and checkpoints."""
 
     count: Figure[PositiveInt] | None = None
-    """How many."""
+    """Number of disks."""
 
     capacity: Figure[Bytes]
-    """Of all together."""
+    """Capacity of all disks together."""
 
     read: Figure[Bandwidth] | None = None
-    """All together."""
+    """Read bandwidth of all disks together."""
 
     write: Figure[Bandwidth] | None = None
-    """All together."""
+    """Write bandwidth of all disks together."""
 
 
 class HostSpec(CatalogSection):
-    """A host: a file of the hosts catalog, or written in the cluster section."""
+    """A host: a file of the hosts catalog, or written inline in the cluster section."""
 
     model_config = ConfigDict(defer_build=False)  # for sections that hold it: they take over what is built
 
     noun: ClassVar[str] = "host"
 
     title: Name
-    """What people call it."""
+    """Display name."""
 
     device: DeviceSpec
-    """Its devices, all equal: a name of the catalog, or a device."""
+    """Its devices, all of one kind: a name of the catalog, or a device written inline."""
 
     devices: Figure[PositiveInt]
-    """How many of them."""
+    """Number of devices."""
 
     memory: Figure[Bytes]
     """Memory of the host."""
 
     installed: Figure[PositiveInt] | None = None
-    """How many hosts the real machine has, where this is a named one; any other number can be simulated."""
+    """Number of hosts of the real machine, if this is a specific one; any other number can be simulated."""
 
     processors: ProcessorSpec | None = None
-    """Its own processors."""
+    """The host's own processors."""
 
     disks: DiskSpec | None = None
-    """Its local disks."""
+    """The host's local disks."""
 
     fabric: FabricSpec
-    """How its devices are joined."""
+    """How its devices are connected."""
 
     island: IslandSpec | None = None
-    """A part of the host that is joined more closely; none where all devices are joined alike."""
+    """A part of the host that is connected more closely; absent if all devices are connected alike."""
 
     pod: PodSpec | None = None
-    """Hosts that are joined like the devices of one; none where the network is the only way out."""
+    """Hosts whose devices are connected directly, like those of one host; absent if hosts are connected only
+    by the network."""
 
     network: NetworkSpec
-    """Its way to other hosts."""
+    """The connection to other hosts."""
 
     pcie: PcieSpec | None = None
-    """Between each device and the host's memory; none where the device is the host's processor."""
+    """Between each device and the host's memory; absent if the device is the host's processor."""
 
     library: Literal["nccl", "hccl"] = "nccl"
-    """Whose way of choosing algorithms its communication library has; RCCL has NCCL's."""
+    """Whose algorithm selection its communication library has; RCCL selects like NCCL."""
 
     channels: Figure[PositiveInt] | None = None
-    """Channels in which the library moves data, where that is known; more of them do not make it faster."""
+    """Number of channels in which the library moves data, if known; more channels do not make it faster."""
 
     collectives: dict[Name, dict[Name, Figure[ProtocolSpec]]]
     """The communication library's protocols by algorithm; ``default`` for algorithms not named here."""

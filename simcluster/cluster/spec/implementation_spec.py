@@ -15,36 +15,37 @@ Direction: TypeAlias = Literal["forward", "backward"]
 
 
 class PassSpec(Section):
-    """One direction of an operator."""
+    """One direction of an operator, forward or backward."""
 
     traffic: Figure[PositiveFloat]
-    """Bytes that it moves, as a multiple of the least: 2 is what a second kernel over the same tensors takes.
+    """Memory traffic, as a multiple of the minimum number of bytes; 2 means that a second kernel passes over
+    the same tensors.
 
-    Slower than its bytes is counted as more of them: a library's kernel that uses half of the bandwidth.
+    A kernel that is slower than its bytes explain, for example at half the bandwidth, counts with more bytes.
     """
 
     floor: Figure[Duration] | None = None
-    """What it takes at least, however few bytes: its kernels' launches, and the host between them."""
+    """Minimum time, however few bytes: the launches of its kernels, and the host between them."""
 
 
 class OperatorPasses(Section):
     """An operator in both directions."""
 
     forward: PassSpec | None = None
-    """The operator itself; absent: nothing is known."""
+    """The operator itself; if absent, unknown."""
 
     backward: PassSpec | None = None
-    """Its gradients; absent: nothing is known."""
+    """Its gradients; if absent, unknown."""
 
 
 class ImplementationSpec(Section):
     """A library, or a way to run one, that computes memory-bound operators."""
 
     title: Name
-    """What people call it."""
+    """Display name."""
 
     operators: dict[Name, OperatorPasses]
-    """By operator how it goes through memory."""
+    """Memory traffic by operator."""
 
     def passes(self, operator: str, direction: Direction) -> PassSpec | None:
         """What is known of a direction of an operator, or None."""

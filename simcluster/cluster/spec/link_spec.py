@@ -23,29 +23,29 @@ from simcluster.document import (
 
 
 class LinksSpec(Section):
-    """The links that a device itself has to other devices, one way."""
+    """The device's own links to other devices; figures for one direction."""
 
     count: Figure[PositiveInt]
-    """How many."""
+    """Number of links."""
 
     bandwidth: Figure[Bandwidth]
-    """The raw rate of one."""
+    """Raw bandwidth of one link."""
 
     efficiency: Figure[Fraction]
-    """Share of the raw rate that large transfers reach."""
+    """Share of the raw bandwidth that large transfers reach."""
 
 
 class LinkSpec(Section):
     """One direction of a link."""
 
     bandwidth: Figure[Bandwidth]
-    """The raw rate."""
+    """Raw bandwidth."""
 
     efficiency: Figure[Fraction]
-    """Share of the raw rate that large transfers reach."""
+    """Share of the raw bandwidth that large transfers reach."""
 
     latency: Figure[Duration]
-    """Until the first byte of a small message is there."""
+    """Time until the first byte of a small message arrives."""
 
     def build(self) -> Link:
         """The link."""
@@ -53,16 +53,16 @@ class LinkSpec(Section):
 
 
 class DeviceLinkSpec(Section):
-    """Links between devices. What is not written is taken from the device's own links."""
+    """Links between devices. Missing figures are taken from the device's own links."""
 
     bandwidth: Figure[Bandwidth] | None = None
-    """The raw rate: out of a device to a switch, or of one link of a mesh."""
+    """Raw bandwidth from a device to the switch, or of one link of a mesh."""
 
     efficiency: Figure[Fraction] | None = None
-    """Share of the raw rate that large transfers reach."""
+    """Share of the raw bandwidth that large transfers reach."""
 
     latency: Figure[Duration]
-    """Until the first byte of a small message is there."""
+    """Time until the first byte of a small message arrives."""
 
     def lacking(self, own: LinksSpec | None) -> str:
         """A figure that is neither written nor the device's; nothing if there is none."""
@@ -109,29 +109,30 @@ Shares = Annotated[tuple[tuple[PositiveInt, Fraction], ...], Field(min_length=1)
 
 
 class FabricSpec(DeviceLinkSpec):
-    """The links between devices of a host."""
+    """The links between the devices of a host."""
 
     wiring: Wiring
-    """switch, full_mesh or partial_mesh; or trunk: a link that joins each pair of islands."""
+    """switch, full_mesh or partial_mesh; or trunk: one link between each pair of islands."""
 
     links: Figure[tuple[tuple[PositiveInt, PositiveInt], ...]] | None = None
-    """In a partial mesh: ranks of a group, rising, and the links out of each device that it can use."""
+    """For a partial mesh: pairs of a group size in ranks (ascending from 2) and the number of links out of
+    each device that such a group can use."""
 
     pairs: Figure[tuple[tuple[NonNegativeInt, NonNegativeInt, PositiveInt], ...]] | None = None
-    """In a partial mesh: which devices are joined, and by how many links: ``[[0, 1, 1], [0, 3, 2]]``."""
+    """For a partial mesh: which devices are connected, and by how many links: ``[[0, 1, 1], [0, 3, 2]]``."""
 
     name: Name = "fabric"
-    """What its links are called, such as nvlink."""
+    """Name of its links, such as nvlink."""
 
     reduces: Figure[bool] | None = None
-    """Whether the switch can add up what goes through it; not, if nothing is written."""
+    """Whether the switch can reduce data that passes through it; by default not."""
 
     over_pcie: Figure[bool] | None = None
-    """Whether devices get to the switch through their PCIe links; not, if nothing is written."""
+    """Whether devices reach the switch through their PCIe links; by default not."""
 
     by_ranks: Figure[Shares] | None = None
-    """What collectives reach of the rate by their ranks on a host: ``[[4, 1.0], [8, 0.25]]``, a power law
-    between two numbers, the last share beyond; all of it, if nothing is written."""
+    """Share of the bandwidth that collectives reach, by their number of ranks on a host: ``[[4, 1.0], [8,
+    0.25]]``. Between two entries a power law; outside them the nearest entry. If absent, all of it."""
 
     @model_validator(mode="after")
     def _pairs_fit_the_wiring(self) -> FabricSpec:
@@ -180,10 +181,10 @@ class FabricSpec(DeviceLinkSpec):
 
 
 class IslandSpec(FabricSpec):
-    """A part of a host whose devices are joined more closely than the rest, such as a group of four."""
+    """A part of a host whose devices are connected more closely than the rest, such as a group of four."""
 
     devices: Figure[PositiveInt]
-    """Devices of an island; neighbours in rank."""
+    """Devices per island, of consecutive ranks."""
 
     @model_validator(mode="after")
     def _is_no_whole_host(self) -> IslandSpec:
@@ -193,10 +194,10 @@ class IslandSpec(FabricSpec):
 
 
 class PodSpec(DeviceLinkSpec):
-    """Hosts whose devices are joined by their own links, all through one switch: a rack, a super-pod."""
+    """Hosts whose devices are connected by their own links, all through one switch: a rack, a super-pod."""
 
     hosts: Figure[PositiveInt]
-    """Hosts of a pod; neighbours in rank."""
+    """Hosts per pod, of consecutive ranks."""
 
     def build(self, own: LinksSpec | None) -> Pod:
         """The pod of devices with their ``own`` links."""
@@ -207,24 +208,25 @@ class NetworkSpec(LinkSpec):
     """A host's network cards; device i uses card i x nics / devices."""
 
     nics: Figure[PositiveInt]
-    """Cards of a host; more cards than devices work in equal bundles."""
+    """Network cards per host; if more than devices, equal bundles of cards work as one."""
 
     on_device: Figure[bool] | None = None
-    """Whether the cards are part of the devices, reached without PCIe; not, if nothing is written."""
+    """Whether the cards are part of the devices, reached without PCIe; by default not."""
 
     switch_latency: Figure[Duration] | None = None
-    """What each switch on the way behind the first adds to the latency; nothing, if not written."""
+    """Latency added by each switch on the path after the first; zero if absent."""
 
     by_hosts: Figure[Shares] | None = None
-    """What collectives reach of that rate by the hosts (or pods) that they lie on: ``[[4, 1.0], [64, 0.5]]``,
-    a power law between two numbers, the last share beyond; all of it, if nothing is written."""
+    """Share of that bandwidth that collectives reach, by the number of hosts (or pods) they span: ``[[4,
+    1.0], [64, 0.5]]``. Between two entries a power law; outside them the nearest entry. If absent, all of it.
+    """
 
     fabric: AnyNetwork | None = None
-    """How the cards of all hosts are joined; by one ideal switch, if nothing is written."""
+    """How the cards of all hosts are connected; by default through one ideal switch."""
 
 
 class PcieSpec(LinkSpec):
-    """The link between each device and the PCIe tree, and so the host's memory."""
+    """The link between each device and the PCIe tree, and through it the host's memory."""
 
     devices_per_switch: Figure[PositiveInt] | None = None
-    """Neighbouring devices behind one PCIe switch, which share its link up; one, if nothing is written."""
+    """Neighbouring devices behind one PCIe switch, which share its uplink; 1 if absent."""

@@ -18,28 +18,28 @@ from simcluster.units import bandwidth, seconds
 
 
 class LinkChangeSpec(Section):
-    """``{link: host.3.nic.*, bandwidth: 0.5, latency: +2 us, from: 2 s, until: 5 s}``.
+    """A change of links: ``{link: host.3.nic.*, bandwidth: 0.5, latency: +2 us, from: 2 s, until: 5 s}``.
 
-    Or what else links carry: ``{link: leaf.0.*, background: 10 GB/s}``.
+    Or traffic of others on them: ``{link: leaf.0.*, background: 10 GB/s}``.
     """
 
     link: Name
-    """Links by name or pattern, as ``simcluster topology`` shows them."""
+    """Name of a link, or a pattern for several, as ``simcluster topology`` shows them."""
 
     bandwidth: Annotated[float, Field(ge=0, le=FASTEST)] | None = None
-    """Factor on what they carry; 0 is a link that is gone, for the whole run."""
+    """Factor on the bandwidth of these links; 0: the links are down for the whole run."""
 
     latency: Duration | None = None
-    """Added to their latency."""
+    """Latency added to that of these links."""
 
     background: Bandwidth | None = None
-    """Bytes/s that others send over each of them."""
+    """Bandwidth that traffic of others takes on each of these links."""
 
     begin: Duration | None = Field(default=None, validation_alias="from")
-    """When it begins; with the run, if not written."""
+    """When the change begins; if absent, at the start of the run."""
 
     until: Duration | None = None
-    """When it is over; never, if not written."""
+    """When the change ends; if absent, never."""
 
     @model_validator(mode="after")
     def _is_whole(self) -> LinkChangeSpec:

@@ -11,78 +11,79 @@ from simcluster.errors import Problem
 
 
 class DisksSpec(Section):
-    """``{kind: disks}``: the local disks of every host, under ``disks`` of the host."""
+    """``{kind: disks}``: the local disks of every host, described by ``disks`` of the host."""
 
     kind: Literal["disks"]
     """Local disks."""
 
     open: Duration = 1e-4
-    """To open a file; 0.1 ms, assumed: a few operations of a local file system."""
+    """Time to open a file; 0.1 ms, assumed: a few operations of a local file system."""
 
 
 class SharedSpec(Section):
-    """``{kind: shared}``: the file system that all hosts share, under ``storage`` of the cluster, where it
-    says what all hosts together and what one can read and write.
+    """``{kind: shared}``: the file system shared by all hosts, described by ``storage`` of the cluster, which
+    gives the bandwidth of all hosts together and of one host.
     """
 
     kind: Literal["shared"]
     """A shared file system."""
 
     open: Duration = 1e-3
-    """To create or open a file; 1 ms, assumed: a round trip to a metadata server that is not busy."""
+    """Time to create or open a file; 1 ms, assumed: a round trip to a metadata server that is not busy."""
 
     opens_per_second: Annotated[float, Field(gt=0)] = 20_000.0
-    """Files that the metadata servers open together; 20,000 a second, assumed: the order of one server of a
-    parallel file system."""
+    """Files that all metadata servers together open per second; 20,000, assumed: about what one server of a
+    parallel file system does."""
 
 
 class ObjectStoreSpec(Section):
-    """``{kind: object_store}``: objects in parts over HTTP; what hosts and the store carry is under
-    ``storage`` of the cluster.
+    """``{kind: object_store}``: objects transferred in parts over HTTP; ``storage`` of the cluster gives the
+    bandwidth of hosts and of the store.
     """
 
     kind: Literal["object_store"]
     """An object store."""
 
     request: Duration = 0.03
-    """Until a request is answered; 30 ms, assumed: tens of milliseconds to the first byte are usual."""
+    """Time until a request is answered; 30 ms, assumed: tens of milliseconds to the first byte are usual."""
 
     part: Bytes = 64 * 2**20
-    """Bytes of one request; 64 MiB, assumed."""
+    """Bytes per request; 64 MiB, assumed."""
 
     connections: PositiveInt = 16
-    """Requests of one rank at a time; 16, assumed."""
+    """Concurrent requests of one rank; 16, assumed."""
 
     connection: Bandwidth = 90e6
-    """Of one connection; 90 MB/s, assumed: stores advise many connections at tens of MB/s each."""
+    """Bandwidth of one connection; 90 MB/s, assumed: stores advise many connections at tens of MB/s each."""
 
 
 class ReplicasSpec(Section):
-    """``{kind: replicas, copies: 1}``: the memory of the own host, and of hosts behind it."""
+    """``{kind: replicas, copies: 1}``: the memory of each rank's own host, and of the hosts after it."""
 
     kind: Literal["replicas"]
-    """In memory."""
+    """Copies in host memory."""
 
     copies: PositiveInt = 1
-    """Copies on other hosts, each on the next one; the one on the own host is not counted."""
+    """Number of copies on other hosts, the next ones in order; the copy on the own host is not counted."""
 
 
 AnyStorage = DisksSpec | SharedSpec | ObjectStoreSpec | ReplicasSpec
 
 
 class LoadSpec(Section):
-    """What is loaded when training starts, where that is the checkpoint of another plan."""
+    """What is loaded at the start of training, if that is a checkpoint saved under another plan."""
 
     source: Name | None = Field(default=None, validation_alias=AliasChoices("from", "source"))
-    """The scenario that saved it: a file, found from this one's folder."""
+    """The scenario that saved it: a file, relative to this scenario's folder."""
 
     strategy: Name | None = Field(
         default=None, validation_alias=AliasChoices("strategy", "train_strategy_filename")
     )
-    """In its place: MindSpore's strategy file in JSON, merged over stages, of the plan that saved it."""
+    """Instead of it, MindSpore's strategy file in JSON, merged over stages, of the plan that saved the
+    checkpoint."""
 
     read: Literal["slices", "files"] = "slices"
-    """Whether ranks read the parts of files that they need, or these files whole, as MindSpore does."""
+    """Whether ranks read only the slices of files that they need, or these files whole, as MindSpore does."""
 
     @model_validator(mode="after")
     def _has_a_source(self) -> LoadSpec:
@@ -98,31 +99,32 @@ class CheckpointsSpec(Section):
     """Steps between checkpoints."""
 
     keep: PositiveInt = Field(default=5, validation_alias=AliasChoices("keep", "keep_checkpoint_max"))
-    """Checkpoints that are kept; older ones are deleted."""
+    """Number of checkpoints kept; older ones are deleted."""
 
     storage: AnyStorage
-    """Where they are written."""
+    """Where checkpoints are written."""
 
     optimizer_states: StrictBool = True
-    """Whether optimizer states and master copies are in them; else the weights alone, with which training
-    cannot go on as it was."""
+    """Whether checkpoints contain optimizer states and master copies. If not, they hold weights only, from
+    which training cannot be resumed unchanged."""
 
     merged: StrictBool = Field(default=False, validation_alias=AliasChoices("merged", "integrated_save"))
-    """Whether tensors are gathered and written whole; else every rank writes its part."""
+    """Whether tensors are gathered and written whole; if not, every rank writes its own slice."""
 
     writers: Literal["all", "first"] = "all"
-    """Of merged ones: every rank writes all that its stage has, as in MindSpore, or the stage's first."""
+    """Who writes merged checkpoints: every rank writes all parameters of its stage, as in MindSpore, or only
+    the stage's first rank does."""
 
     remove_redundancy: StrictBool = False
-    """Whether equal parts are written once; of ranks that have the same, the first writes."""
+    """Whether identical slices are written only once, by the first of the ranks that hold them."""
 
     asynchronous: StrictBool = Field(
         default=False, validation_alias=AliasChoices("asynchronous", "async_save")
     )
-    """Whether training goes on when all is in the memory of hosts, and what follows is done beside it."""
+    """Whether training resumes once everything is in host memory, while it is written in the background."""
 
     load: LoadSpec | None = None
-    """What is loaded at the start; if nothing is written, what this plan saved itself."""
+    """What is loaded at the start; if absent, a checkpoint of this plan."""
 
     @model_validator(mode="after")
     def _goes_together(self) -> CheckpointsSpec:

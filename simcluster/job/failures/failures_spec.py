@@ -34,16 +34,16 @@ KEEPS_HOST = ("process", "job", "link", "switch")
 
 
 class ObservationSpec(Section):
-    """A count of failures: ``{count: 148, components: 16384, over: 54 d}``."""
+    """An observed number of failures: ``{count: 148, components: 16384, over: 54 d}``."""
 
     count: PositiveInt
-    """Failures that were seen."""
+    """Number of failures observed."""
 
     components: PositiveInt
-    """Components that could have failed."""
+    """Number of components that could have failed."""
 
     over: Duration
-    """For how long they were watched."""
+    """Period of observation."""
 
     @property
     def mtbf_s(self) -> float:
@@ -52,53 +52,56 @@ class ObservationSpec(Section):
 
 
 class CauseSpec(Section):
-    """Failures by a law: ``{cause: memory, component: device, mtbf: 300000 h}``."""
+    """Random failures of one cause: ``{cause: memory, component: device, mtbf: 300000 h}``."""
 
     cause: Name
-    """What it is called in reports."""
+    """Name of the cause in reports."""
 
     component: Component
-    """What fails: every component of this kind by the same law, on its own.
+    """What fails: every component of this kind fails independently, by the same distribution.
 
-    A ``process`` is one of a device that fails without its hardware; a ``link`` joins a network card to its
-    switch; a ``switch`` or ``power_domain`` takes ``hosts_each`` hosts with it; ``job`` is the whole.
+    ``process``: a device's process fails, but not its hardware; ``link``: between a network card and its
+    switch; ``switch`` and ``power_domain``: with ``hosts_each`` hosts; ``job``: the whole job.
     """
 
     effect: Literal["stop", "hang", "slow", "transient"] = "stop"
-    """What that does: it is gone; waits for ever, unseen; is slower for a time; or repeats what it sends."""
+    """Effect of a failure: the component is gone (stop), waits forever without an error (hang), is slower for
+    a time (slow), or retransmits for a time (transient)."""
 
     mtbf: Figure[Duration] | None = None
     """Mean time between failures of one component."""
 
     observed: Figure[ObservationSpec] | None = None
-    """Instead: how many failures so many components had in which time."""
+    """Instead of ``mtbf``: an observed number of failures of so many components in a period."""
 
     law: LawName = "exponential"
-    """The law of the time between failures of one component; its mean is the MTBF."""
+    """Distribution of the time between failures of one component; its mean is the MTBF."""
 
     shape: PositiveFloat | None = None
-    """Shape of a Weibull law; for lognormal, the deviation of the logarithm."""
+    """Shape of a Weibull distribution; for lognormal, the standard deviation of the logarithm."""
 
     begin: Literal["settled", "new"] = "settled"
-    """Whether components have long been in use when the job begins, or are new."""
+    """Whether components have long been in use when the job starts, or are new."""
 
     replaces: bool | None = None
-    """Whether the host has to be replaced; if not written: unless a process, link or switch failed."""
+    """Whether the host must be replaced; by default it must, unless a process, job, link or switch failed or
+    the effect is hang."""
 
     hosts_each: PositiveInt = 1
     """Hosts behind each switch, or in each power domain."""
 
     factor: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """What is left of the rate of a slow device."""
+    """Factor on the speed of a slow device."""
 
     lasts: Duration | None = None
-    """How long a slow device or a transient error lasts: the mean."""
+    """Mean duration of a slow device or of a transient error."""
 
     lasts_shape: PositiveFloat | None = None
-    """The deviation of the logarithm of how long it lasts, lognormal; absent: it is always the mean."""
+    """Standard deviation of the logarithm of the duration, which is lognormal; if absent, it is always the
+    mean."""
 
     spread: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """The chance that another device of the same host fails of the same cause within ``spread_within``."""
+    """Probability that another device of the same host fails of the same cause within ``spread_within``."""
 
     spread_within: Duration = 3600.0
     """See ``spread``."""
@@ -184,31 +187,31 @@ class EventSpec(Section):
     """
 
     at: Duration
-    """When, from the begin of the job."""
+    """Time since the start of the job."""
 
     device: NonNegativeInt | None = None
-    """The device that fails, counted over the whole job."""
+    """Index of the device that fails, over the whole job."""
 
     host: NonNegativeInt | None = None
-    """The host that fails."""
+    """Index of the host that fails."""
 
     hosts: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)] | None = None
-    """Several hosts that fail at once, as behind one switch or power supply."""
+    """Several hosts that fail at once, for example behind one switch or power supply."""
 
     effect: Literal["stop", "hang", "slow", "transient"] = "stop"
-    """What that does."""
+    """Effect of the failure, as under ``causes``."""
 
     cause: Name | None = None
-    """What it is called in reports; if not written, a failed device or host."""
+    """Name of the cause in reports; if absent, named after the effect and the component."""
 
     replaces: bool = True
-    """Whether the host has to be replaced."""
+    """Whether the host must be replaced."""
 
     factor: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """What is left of the rate of a slow device."""
+    """Factor on the speed of a slow device."""
 
     lasts: Duration | None = None
-    """How long a slow device or a transient error lasts."""
+    """Duration of a slow device or of a transient error."""
 
     @model_validator(mode="after")
     def _is_whole(self) -> EventSpec:
@@ -259,13 +262,13 @@ class MaintenanceSpec(Section):
     """Maintenance at known times: ``{at: 24 h, every: 24 h, lasts: 30 min}``."""
 
     at: Duration
-    """When it first begins."""
+    """Start of the first maintenance, since the start of the job."""
 
     lasts: Duration
-    """How long the hosts are not there."""
+    """How long the hosts are unavailable."""
 
     every: Duration | None = None
-    """From the begin of one to that of the next; if not written, there is only one."""
+    """Time from the start of one maintenance to the start of the next; if absent, there is only one."""
 
     @model_validator(mode="after")
     def _ends(self) -> MaintenanceSpec:
@@ -285,13 +288,13 @@ class FailuresSpec(CatalogSection):
     noun: ClassVar[str] = "failure preset"
 
     title: Name | None = None
-    """What people call it."""
+    """Display name."""
 
     causes: tuple[CauseSpec, ...] = ()
-    """Failures by laws."""
+    """Random failures, by cause."""
 
     rate: PositiveFloat = 1.0
-    """Factor on the rates of all causes: 2 is hardware that fails twice as often."""
+    """Factor on the failure rates of all causes: 2 is hardware that fails twice as often."""
 
     events: tuple[EventSpec, ...] = ()
     """Failures at known times."""

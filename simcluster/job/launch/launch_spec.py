@@ -36,20 +36,20 @@ class DelaySpec(Section):
     """A host whose processes start late."""
 
     host: NonNegativeInt
-    """Which of the job's hosts, in the order of their first ranks."""
+    """Index of the host among the job's hosts, in the order of their first ranks."""
 
     by: Duration
-    """How much later than the others."""
+    """Delay relative to the other hosts."""
 
 
 class RetrySpec(Section):
-    """How long a worker waits before it tries again: drawn between both."""
+    """Time that a worker waits before it tries again, drawn between these bounds."""
 
     lower: Duration = 3.0
-    """MS_RETRY_INTERVAL_LOWER."""
+    """Lower bound: MS_RETRY_INTERVAL_LOWER."""
 
     upper: Duration = 5.0
-    """MS_RETRY_INTERVAL_UPPER."""
+    """Upper bound: MS_RETRY_INTERVAL_UPPER."""
 
     @model_validator(mode="after")
     def _is_a_range(self) -> RetrySpec:
@@ -62,60 +62,62 @@ class LaunchSpec(Section):
     """How the job is started: ``{method: msrun}``."""
 
     method: Method
-    """The launcher: dynamic (scheduler and workers), msrun, mpirun, rank_table, ms_operator, torchrun."""
+    """The launcher: dynamic (scheduler and workers), msrun, mpirun, rank_table, ms_operator or torchrun."""
 
     script: Name = "train.py"
-    """What every process runs, in the commands that ``simcluster launch`` shows."""
+    """The script that every process runs, in the commands that ``simcluster launch`` shows."""
 
     port: Port | None = None
-    """The port of the scheduler, or of torchrun's store; the method's own, if nothing is written."""
+    """Port of the scheduler, or of torchrun's store; by default the launcher's own."""
 
     timeout: Duration | None = None
-    """How long all processes have to come together: MS_TOPO_TIMEOUT (30 min), msrun's --cluster_time_out
-    (600 s), HCCL_CONNECT_TIMEOUT (120 s) or the rendezvous of torchrun (600 s)."""
+    """Time limit for all processes to meet: MS_TOPO_TIMEOUT (30 min), msrun's --cluster_time_out (600 s),
+    HCCL_CONNECT_TIMEOUT (120 s) or torchrun's rendezvous (600 s)."""
 
     node_timeout: Duration = 300.0
-    """MS_NODE_TIMEOUT: without a heartbeat for so long, a worker is taken for dead."""
+    """MS_NODE_TIMEOUT: after this time without a heartbeat, a worker is considered dead."""
 
     heartbeats: bool = True
-    """Whether workers send heartbeats (MS_DISABLE_HEARTBEAT)."""
+    """Whether workers send heartbeats (turned off by MS_DISABLE_HEARTBEAT)."""
 
     retry: RetrySpec = RetrySpec()
     """How long a worker waits before it tries to register again."""
 
     recovery: bool = False
-    """MS_ENABLE_RECOVERY: when a worker dies the others wait, and it may come back."""
+    """MS_ENABLE_RECOVERY: when a worker dies, the others wait and it may rejoin."""
 
     rejoin_wait: Duration = 30.0
-    """Until the scheduler accepts a worker that comes back: its old heartbeat must expire."""
+    """Time until the scheduler accepts a worker that rejoins: its old heartbeat must expire first."""
 
     started: PositiveInt | None = None
-    """Worker processes that are really started: with fewer than ranks all others wait until they give up,
-    more are refused. As many as ranks, if nothing is written."""
+    """Worker processes that are actually started; by default as many as ranks. With fewer, all others wait
+    until they time out; surplus ones are refused."""
 
     late: tuple[DelaySpec, ...] = ()
     """Hosts whose processes start later."""
 
     gang: bool | None = None
-    """Whether Kubernetes places all pods at once or none; as the MSJob says, if nothing is written."""
+    """Whether Kubernetes places either all pods at once or none (gang scheduling); by default as the MSJob
+    says."""
 
     free_devices: NonNegativeInt | None = None
-    """Devices that Kubernetes has free for the job; as many as it needs, if nothing is written."""
+    """Number of free devices that Kubernetes has for the job; by default as many as it needs."""
 
     store: Literal["tcp", "redis"] = "tcp"
-    """What processes of torchrun find each other through."""
+    """The store through which processes of torchrun find each other."""
 
     barriers: Literal["global", "ordered"] = "global"
-    """Whether all processes meet after each communicator that any of them makes, or its own members only."""
+    """After a communicator has been created, a barrier of all processes (global), or of its members only
+    (ordered)."""
 
     compile: bool | None = None
-    """Whether graphs are compiled before the first step; if nothing is written, by MindSpore's launchers."""
+    """Whether graphs are compiled before the first step; by default they are with MindSpore's launchers."""
 
     lazy_inline: bool = True
-    """Whether repeated blocks are compiled once (@lazy_inline), not every instance of them."""
+    """Whether repeated blocks are compiled only once (@lazy_inline) instead of every instance."""
 
     costs: StartCostsSpec = StartCostsSpec()
-    """Times of the parts of starting."""
+    """Times of the parts of the start."""
 
     @model_validator(mode="after")
     def _knows_its_keys(self) -> LaunchSpec:

@@ -8,46 +8,46 @@ from simcluster.document import Duration, Section
 
 
 class StartCostsSpec(Section):
-    """Times of the parts of starting; whatever is not written is assumed, and the result says so."""
+    """Times of the parts of the start; those not given are assumed, and the result says so."""
 
     shell: Duration = 1.0
-    """Until a command begins on another host: ssh, or one level of mpirun's tree of daemons."""
+    """Time until a command starts on another host: by ssh, or by one level of mpirun's tree of daemons."""
 
     process: Duration = 20.0
-    """Until a process has started and imported its framework, on the host that is first."""
+    """Time until a process has started and imported its framework, on the fastest host."""
 
     process_spread: Duration = 5.0
-    """How much longer it takes on the host that is last, of many; drawn evenly by host."""
+    """Additional time on the slowest of many hosts; drawn uniformly per host."""
 
     pod_creation: Duration = 0.2
-    """Until the operator has made one more pod."""
+    """Time of the operator to create one more pod."""
 
     pod_binding: Duration = 0.01
-    """Until the scheduler of Kubernetes has given one more pod a node."""
+    """Time of the Kubernetes scheduler to bind one more pod to a node."""
 
     image_pull: Duration = 60.0
-    """Until a node has the image; all nodes pull at the same time."""
+    """Time until a node has the image; all nodes pull at the same time."""
 
     container: Duration = 1.0
-    """Until a container runs, the image being there."""
+    """Time until a container runs, once its image is present."""
 
     registration: Duration = 0.001
-    """The scheduler's time for one registration, or one question."""
+    """Time of the scheduler for one registration or one query."""
 
     heartbeat: Duration = 3.0
-    """Between heartbeats of a worker: with the next one it learns that all are there."""
+    """Interval of a worker's heartbeats; with the next heartbeat it learns that all workers are present."""
 
     communicator: Duration = 0.2
-    """Of a communicator, whatever its size."""
+    """Time to create a communicator, regardless of its size."""
 
     communicator_member: Duration = 0.001
-    """Of a communicator, for each of its members."""
+    """Additional time to create a communicator, per member."""
 
     compilation: Duration = 20.0
-    """Of a graph, however small."""
+    """Time to compile a graph, regardless of its size."""
 
     compilation_operator: Duration = 0.005
-    """Of a graph, for each of its operators."""
+    """Additional time to compile a graph, per operator."""
 
 
 SOURCES: Mapping[str, str] = {

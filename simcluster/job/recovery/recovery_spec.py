@@ -18,101 +18,105 @@ def _kinds_in_schema(written: dict[str, Any]) -> None:
 
 
 class MemorySaveSpec(Section):
-    """Checkpoints in the memory of hosts: ``{every: 1, save: 0.5 s, load: 5 s}``."""
+    """Checkpoints in host memory: ``{every: 1, save: 0.5 s, load: 5 s}``."""
 
     every: PositiveInt = 1
-    """Steps from one to the next."""
+    """Steps from one checkpoint to the next."""
 
     save: Duration = 0.0
-    """How long training stands still for one; nothing, if not written: Gemini (SOSP 2023) saves every
+    """How long training pauses for a checkpoint; by default not at all: Gemini (SOSP 2023) saves every
     iteration without overhead."""
 
     load: Duration = 10.0
-    """How long reading it back from a neighbour takes: assumed, some 100 GB of a host at 100 Gb/s."""
+    """Time to read it back from a neighbouring host: assumed, some 100 GB of a host at 100 Gb/s."""
 
     copies: Annotated[int, Field(ge=2)] = 2
-    """Hosts that keep each state: groups of so many neighbours keep each other's."""
+    """Hosts that hold a copy of each state: groups of this many neighbouring hosts keep one another's."""
 
 
 class SimpleCheckpointSpec(Section):
-    """Full checkpoints of known cost, in place of ``job.checkpoints``.
-
-    ``{every: 30 min, save: 20 s, load: 60 s}``.
+    """Full checkpoints of known cost, instead of ``job.checkpoints``: ``{every: 30 min, save: 20 s, load: 60
+    s}``.
     """
 
     every: Duration | PositiveInt
-    """From the end of one to the begin of the next: a time, or a number of steps."""
+    """From the end of one checkpoint to the start of the next: a time, or a number of steps."""
 
     save: Duration
-    """How long training stands still for one."""
+    """How long training pauses for a checkpoint."""
 
     load: Duration
-    """How long reading one takes."""
+    """How long loading a checkpoint takes."""
 
     background: Duration = 0.0
-    """How long it is written behind training before it is complete; training is no slower meanwhile."""
+    """How long it is then written in the background before it is complete; this does not slow training."""
 
 
 class RecoverySpec(Section):
-    """What is done when something breaks: ``restart``, or ``{policy: replica, heartbeat: 30 s}``."""
+    """What is done after a failure: ``restart``, or ``{policy: replica, heartbeat: 30 s}``."""
 
     shorthand: ClassVar[str] = "policy"
 
     policy: Name = Field(default="restart", json_schema_extra=_kinds_in_schema)
-    """What is done about a loss; where it cannot help, the job restarts from the last full checkpoint."""
+    """How a lost device or host is dealt with; where the policy cannot help, the job restarts from the last
+    full checkpoint."""
 
     heartbeat: Duration = 40.0
-    """Until a process that is gone is missed: 40 s is the grace of a Kubernetes node that is not ready (its
-    docs); MindSpore's MS_NODE_TIMEOUT is 300 s."""
+    """Time until a lost process is noticed: 40 s is the grace period of a Kubernetes node that is not ready
+    (its docs); MindSpore's MS_NODE_TIMEOUT is 300 s."""
 
     collective_timeout: Duration = 10 * MINUTE
-    """Until a collective that nobody ends is given up: 10 min of PyTorch's NCCL group since 2.2 and of
+    """Timeout of a collective that never completes: 10 min for PyTorch's NCCL process group since 2.2 and for
     Megatron-LM; HCCL_EXEC_TIMEOUT is 1836 s."""
 
     retry: Duration = 30.0
-    """Until a transfer that is repeated is given up: NCCL_IB_TIMEOUT 20 (4.3 s) times 7 retries."""
+    """Time until a transfer that is being retried is given up: NCCL_IB_TIMEOUT 20 (4.3 s) times 7 retries."""
 
     abort: Duration = 30.0
-    """Ends the processes: assumed, nothing is published; MindSpore accepts a restarted worker after 30 s."""
+    """Time to terminate the processes: assumed, nothing is published; MindSpore accepts a restarted worker
+    after 30 s."""
 
     replace: Duration = 5 * MINUTE
-    """From asking for a host to having it, if one is free: 4 to 7 min in a cloud (Gemini, SOSP 2023)."""
+    """Time from requesting a host to having it, if one is free: 4 to 7 min in a cloud (Gemini, SOSP 2023)."""
 
     queue: Duration = 10 * MINUTE
-    """Of policy relocate, until other hosts are there for the whole job: assumed; yours is known to you."""
+    """For policy relocate: queueing time until other hosts are available for the whole job; assumed, replace
+    it by your own."""
 
     swap: Duration = 10.0
-    """Of policy spare, puts a spare into a host's place: assumed."""
+    """For policy spare: time to put a spare host in place of a failed one; assumed."""
 
     start: Duration | None = None
-    """From the first process to its last preparation; absent: as ``job.launch`` has it, or else 270 s."""
+    """Time to start the processes, up to their last preparation; if absent, from ``job.launch``, or else 270
+    s."""
 
     communicators: Duration | None = None
-    """Makes communicators; absent: as ``job.launch`` has it, or 30 s without it (MegaScale: under 30 s for
-    10,000 GPUs). With the default of ``start`` these are the 5 min of arXiv 2410.21680."""
+    """Time to create the communicators; if absent, from ``job.launch``, or else 30 s (MegaScale: under 30 s
+    for 10,000 GPUs). With the default of ``start`` this makes the 5 min of arXiv 2410.21680."""
 
     replica_copy: Duration = 10.0
-    """Of policy replica, copies the state of a device from another: assumed; 30 GB at 25 GB/s are 1.2 s."""
+    """For policy replica: time to copy a device's state from another device; assumed: 30 GB at 25 GB/s take
+    1.2 s."""
 
     spares: NonNegativeInt | None = None
-    """Hosts that stand ready; absent: there is always one."""
+    """Number of spare hosts; if absent, one is always available."""
 
     repair: Duration = 24 * 3600.0
-    """The mean time until a failed host is back among the spares: assumed; LANL saw under an hour to over a
-    day, lognormal (Schroeder and Gibson, DSN 2006)."""
+    """Mean time until a failed host is back among the spares: assumed; LANL saw under an hour to over a day,
+    lognormal (Schroeder and Gibson, DSN 2006)."""
 
     repair_shape: Annotated[float, Field(ge=0)] = 1.0
-    """The deviation of the logarithm of the repair time: assumed."""
+    """Standard deviation of the logarithm of the repair time: assumed."""
 
     lost_server: Literal["replace", "take_over"] = "replace"
-    """Of policy elastic, what becomes of the keys of a parameter server that is lost: all wait until another
-    process holds them, or the other servers take them over until it is back."""
+    """For policy elastic: what happens to the keys of a lost parameter server: all wait until another process
+    holds them (replace), or the other servers take them over until it is back."""
 
     memory: MemorySaveSpec | None = None
-    """Checkpoints in the memory of hosts, for policy memory."""
+    """Checkpoints in host memory, for policy memory."""
 
     checkpoint: SimpleCheckpointSpec | None = None
-    """Full checkpoints of known cost, where there is no ``job.checkpoints``."""
+    """Full checkpoints of known cost, if there is no ``job.checkpoints``."""
 
     @model_validator(mode="before")
     @classmethod

@@ -219,7 +219,7 @@ class BertSpec(LayerKeys, AttentionKeys, VocabularyKeys, PositionKeys):
     network: ClassVar[type[Model]] = Encoder
 
     token_types: PositiveInt | None = None
-    """BERT: kinds of tokens, such as first and second sentence; 2 if absent."""
+    """BERT: number of token types, such as first and second sentence; 2 if absent."""
 
     masked: Fraction | None = None
-    """BERT: the share of a sequence's positions that is predicted, rounded down; 0.15 if absent."""
+    """BERT: share of the positions of a sequence that are predicted, rounded down; 0.15 if absent."""

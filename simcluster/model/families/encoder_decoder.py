@@ -224,19 +224,19 @@ class T5Spec(AttentionKeys, VocabularyKeys, TextKeys):
     network: ClassVar[type[Model]] = EncoderDecoder
 
     encoder_layers: PositiveInt | None = None
-    """T5: layers of the encoder; pipeline stages share them and those of the decoder, in this order."""
+    """T5: encoder layers. Pipeline stages divide the encoder layers followed by the decoder layers."""
 
     decoder_layers: PositiveInt | None = None
-    """T5: layers of the decoder."""
+    """T5: decoder layers."""
 
     buckets: PositiveInt | None = None
-    """T5: buckets of relative positions; 32 if absent."""
+    """T5: number of buckets for relative positions; 32 if absent."""
 
     max_distance: PositiveInt | None = None
-    """T5: distances from here on share the last bucket; 128 if absent."""
+    """T5: distance from which on all distances share the last bucket; 128 if absent."""
 
     decoder_seq_len: PositiveInt | None = None
-    """T5: tokens per target sequence; as many as training.seq_len, which is that of the inputs, if absent."""
+    """T5: tokens per target sequence; if absent, training.seq_len, the length of the input sequences."""
 
     @classmethod
     def check(cls, known: Mapping[str, Any]) -> None:

@@ -203,19 +203,22 @@ class ResnetSpec(PictureKeys):
     network: ClassVar[type[Model]] = ResidualNetwork
 
     blocks: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] | None = None
-    """ResNet: blocks of every stage; pipeline stages share them all."""
+    """ResNet: number of blocks of every stage of the network; pipeline stages divide all of them."""
 
     block: Literal["basic", "bottleneck"] | None = None
-    """ResNet: two convolutions of 3 x 3, or one between two of 1 x 1; bottleneck if absent."""
+    """ResNet: two 3 x 3 convolutions (basic), or one between two 1 x 1 convolutions (bottleneck); bottleneck
+    if absent."""
 
     version: Literal["v1", "v1.5"] | None = None
-    """ResNet: a bottleneck halves the picture in its first convolution, or its second; v1.5 if absent."""
+    """ResNet: a downsampling bottleneck has its stride in the first convolution (v1) or in the second (v1.5);
+    v1.5 if absent."""
 
     statistics: Literal["local", "synchronised"] | None = None
-    """ResNet: batch norm over the samples of a data-parallel rank, or of all ranks; local if absent."""
+    """ResNet: batch norm over the samples of one data-parallel rank (local) or of all ranks (synchronised);
+    local if absent."""
 
     width: PositiveInt | None = None
-    """ResNet: channels inside the blocks of the first stage; 64 if absent."""
+    """ResNet: channels inside the blocks of the first stage of the network; 64 if absent."""
 
     @classmethod
     def check(cls, known: Mapping[str, Any]) -> None:

@@ -299,64 +299,65 @@ class LlamaSpec(LayerKeys, AttentionKeys, VocabularyKeys, PositionKeys, TextKeys
     }
 
     kv_heads: PositiveInt | None = None
-    """Key-value heads; as many as query heads if absent."""
+    """Number of key-value heads; as many as query heads if absent."""
 
     position_offset: NonNegativeInt | None = None
-    """Rows of the position table before that of the first token (OPT: 2)."""
+    """Rows of the position table before that of the first token (OPT: 2); 0 if absent."""
 
     norm: Literal["rms", "layer"] | None = None
-    """RMS norm or layer norm, before attention and MLP."""
+    """RMS norm or layer norm, before attention and before the MLP."""
 
     norm_bias: bool | None = None
-    """Layer norms have biases; true if absent."""
+    """Whether layer norms have biases; true if absent."""
 
     embedding_norm: bool | None = None
-    """A norm behind the embedding (BLOOM)."""
+    """Whether a norm follows the embedding (BLOOM)."""
 
     qk_norm: bool | None = None
-    """A norm of every query and key head (Qwen3)."""
+    """Whether every query and key head is normalised (Qwen3)."""
 
     positions: Literal["rotary", "learned", "alibi", "none"] | None = None
-    """Rotary embedding, a learned table, ALiBi slopes in attention, or none at all."""
+    """Rotary embeddings, a learned table, ALiBi slopes in attention, or no positions at all."""
 
     rope_theta: PositiveFloat = 10000.0
-    """Base of the rotary angles."""
+    """Base of the rotary frequencies."""
 
     rotary_fraction: Fraction | None = None
-    """Share of every head's dims that is rotated; 1 if absent."""
+    """Share of each head's dims that are rotated; 1 if absent."""
 
     bias: bool | None = None
-    """Biases in all projections, of experts and their router as well."""
+    """Whether all projections have biases, including those of experts and their router."""
 
     qkv_bias: bool | None = None
-    """Biases in the projections to queries, keys and values, whatever ``bias`` says of the others."""
+    """Whether the query, key and value projections have biases, regardless of ``bias``."""
 
     window: PositiveInt | None = None
-    """Sliding window: the tokens that a token sees, itself included; all before it if absent."""
+    """Sliding-window attention: number of tokens that each token attends to, itself included; if absent, all
+    tokens before it."""
 
     window_every: PositiveInt | None = None
-    """Only every N-th layer has that window, from the first on; all of them if absent (gpt-oss: 2)."""
+    """Only every N-th layer, starting with the first, has that window (gpt-oss: 2); all layers if absent."""
 
     query_layer: bool | None = None
-    """The last layer takes its queries from a table of positions (PanGu-alpha)."""
+    """Whether the last layer takes its queries from a table of positions (PanGu-alpha)."""
 
     mtp_layers: NonNegativeInt = 0
-    """Multi-token prediction: so many layers behind the last one, each with a projection and the head once
-    more, predict one token further ahead each (DeepSeek-V3: 1). They are on the last stage beside its share
-    of the layers."""
+    """Multi-token prediction: number of additional layers after the last one (DeepSeek-V3: 1). Each has a
+    projection and runs the head again, and predicts one token further ahead. They are on the last pipeline
+    stage in addition to its share of the layers."""
 
     mtp_loss_weight: PositiveFloat | None = None
-    """What their losses, in the mean over these layers, count beside the head's; 0.1 if absent."""
+    """Weight of the mean of their losses relative to the head's loss; 0.1 if absent."""
 
     embedding_dropout: Probability | None = None
-    """Rate of dropout behind the embedding; as ``dropout`` if absent."""
+    """Dropout rate after the embedding; the same as ``dropout`` if absent."""
 
     experts: ExpertsSpec | None = None
-    """A mixture of experts in place of the MLP."""
+    """Mixture of experts (MoE) instead of the MLP."""
 
     latent: LatentSpec | None = None
-    """Latent attention in place of the usual one: heads of sizes of its own, kv_heads and head_dim without
-    meaning."""
+    """Multi-head latent attention instead of the usual one. Its heads have sizes of their own; kv_heads and
+    head_dim are not used."""
 
     @classmethod
     def make(cls, given: Mapping[str, Any], written: Mapping[str, Any]) -> Model:

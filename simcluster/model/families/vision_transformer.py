@@ -170,7 +170,7 @@ class VitSpec(LayerKeys, AttentionKeys, PictureKeys):
     network: ClassVar[type[Model]] = VisionTransformer
 
     patch: PositiveInt | None = None
-    """Vision: edge of a patch in pixels; a sequence has (image / patch)^2 + 1 tokens."""
+    """Vision: width and height of a patch in pixels; a sequence has (image / patch)^2 + 1 tokens."""
 
     @classmethod
     def check(cls, known: Mapping[str, Any]) -> None:

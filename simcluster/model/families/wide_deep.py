@@ -158,14 +158,14 @@ class WideDeepSpec(VocabularyKeys):
     network: ClassVar[type[Model]] = WideDeep
 
     fields: PositiveInt | None = None
-    """Wide & Deep: ids of a sample, each with a value."""
+    """Wide & Deep: number of ids per sample, each with a value."""
 
     embedding: PositiveInt | None = None
-    """Wide & Deep: columns of the deep table."""
+    """Wide & Deep: columns of the deep embedding table."""
 
     mlp: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] | None = None
-    """Wide & Deep: widths of the hidden layers."""
+    """Wide & Deep: sizes of the hidden layers."""
 
     tables: Literal["fp32"] | None = None
-    """Number format of a Wide & Deep's tables, of what is looked up and of its product with the values; that
-    of the activations if absent."""
+    """Wide & Deep: number format of the tables, of the rows looked up and of their product with the values;
+    if absent, that of the activations."""

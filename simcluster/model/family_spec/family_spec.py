@@ -64,7 +64,7 @@ class LayerKeys(FamilySpec):
     """The keys of families of equal layers."""
 
     layers: PositiveInt | None = None
-    """Transformer layers."""
+    """Number of transformer layers."""
 
 
 class AttentionKeys(FamilySpec):
@@ -74,7 +74,7 @@ class AttentionKeys(FamilySpec):
     """Hidden size."""
 
     heads: PositiveInt | None = None
-    """Query heads."""
+    """Number of query heads."""
 
     head_dim: PositiveInt | None = None
     """Size of a head; hidden / heads if absent."""
@@ -83,44 +83,45 @@ class AttentionKeys(FamilySpec):
     """Inner size of the MLP; 4 x hidden if absent (required with swiglu)."""
 
     dropout: Probability | None = None
-    """Rate of dropout behind attention and MLP; 0 if absent."""
+    """Dropout rate after attention and MLP; 0 if absent."""
 
     attention_dropout: Probability | None = None
-    """Rate of dropout of attention weights; 0 if absent."""
+    """Dropout rate of attention weights; 0 if absent."""
 
 
 class VocabularyKeys(FamilySpec):
     """The keys of families that look up ids in tables."""
 
     vocab: PositiveInt | None = None
-    """Rows of the embedding table."""
+    """Vocabulary size: rows of the embedding table."""
 
 
 class PositionKeys(FamilySpec):
     """The keys of families that may have a table of positions."""
 
     max_positions: PositiveInt | None = None
-    """Rows of a learned position table; the longest sequence."""
+    """Rows of the learned position table, which limit the sequence length."""
 
 
 class TextKeys(FamilySpec):
     """The keys of families with a choice of MLPs, and a head that may share the embedding's weights."""
 
     activation: Literal["gelu", "relu", "squared_relu", "swiglu", "geglu", "clamped_swiglu"] | None = None
-    """Plain MLP with GELU, ReLU or squared ReLU, or gated with SwiGLU, GeGLU or gpt-oss's clamped SwiGLU."""
+    """An MLP with GELU, ReLU or squared ReLU, or a gated one with SwiGLU, GeGLU or gpt-oss's clamped SwiGLU.
+    """
 
     tied: bool | None = None
-    """The head shares the embedding's weights."""
+    """Whether the head shares the embedding's weights."""
 
 
 class PictureKeys(FamilySpec):
     """The keys of families that classify pictures."""
 
     image: PositiveInt | None = None
-    """Vision: edge of the images in pixels."""
+    """Vision: width and height of the images in pixels."""
 
     channels: PositiveInt | None = None
-    """Vision: numbers per pixel; 3 if absent."""
+    """Vision: channels per pixel; 3 if absent."""
 
     classes: PositiveInt | None = None
-    """Vision: what the head tells apart."""
+    """Vision: number of classes that the head predicts."""

@@ -14,74 +14,76 @@ from simcluster.model.layers import Experts, LatentAttention
 
 
 class ExpertsSpec(Section):
-    """A mixture of experts in place of the MLP."""
+    """Mixture of experts (MoE) instead of the MLP."""
 
     count: PositiveInt | None = None
-    """Experts of a layer, of which the router chooses."""
+    """Number of routed experts per layer."""
 
     top_k: PositiveInt | None = None
-    """Experts that every token uses."""
+    """Number of experts that the router selects for each token."""
 
     ffn: PositiveInt | None = None
-    """Inner size of an expert."""
+    """Inner size of each expert."""
 
     shared: NonNegativeInt = 0
-    """Experts of the same size that all tokens use besides."""
+    """Number of shared experts of the same size, which all tokens use in addition."""
 
     dense_layers: NonNegativeInt = 0
-    """So many layers, the first ones, have a plain MLP of inner size model.ffn."""
+    """Number of layers, from the first on, that have a dense MLP of inner size model.ffn instead."""
 
     score: Literal["softmax", "sigmoid"] = "softmax"
-    """How the router's scores become weights: softmax over all experts, or sigmoid of each."""
+    """How the router's logits become scores: softmax over all experts, or sigmoid of each."""
 
     normalised: bool = True
-    """Whether the weights of the chosen experts are divided by their sum (with softmax the same as a softmax
-    over the chosen ones)."""
+    """Whether the weights of the selected experts are divided by their sum (with softmax equivalent to a
+    softmax over the selected ones)."""
 
     scale: PositiveFloat = 1.0
-    """By what they are multiplied then."""
+    """Factor on these weights after that."""
 
     groups: PositiveInt = 1
-    """Groups of experts, of which the router first chooses some (DeepSeek's device- or node-limited routing).
-    """
+    """Number of groups of experts; the router first selects some of them (DeepSeek's device- or node-limited
+    routing)."""
 
     kept_groups: PositiveInt = 1
-    """Groups that a token's experts are chosen from."""
+    """Number of groups from which a token's experts are selected."""
 
     group_best: PositiveInt = 1
-    """A group counts as the sum of so many of its best experts."""
+    """The score of a group is the sum of the scores of this many of its best experts."""
 
     steered: bool = False
-    """Whether a bias of every expert is added where the router compares them (DeepSeek-V3's balance without a
-    loss). It stays as it is: frameworks move it by the load, which no gradient does."""
+    """Whether a bias per expert is added to the scores for selecting experts (DeepSeek-V3's
+    auxiliary-loss-free load balancing). It stays constant here: frameworks adjust it by the load, not by a
+    gradient."""
 
     capacity_factor: PositiveFloat | None = None
-    """An expert has places for so many times its mean share of the tokens of every sequence; the choices of
-    tokens that come later are dropped. Absent: none is, and how many come to whom is what training.routing
-    says; in values what the router does."""
+    """Capacity of each expert, as a multiple of its mean share of the tokens of every sequence; beyond it,
+    the choices of later tokens are dropped. If absent, none are dropped: training.routing says how many
+    tokens each expert gets, and where values are computed, the router decides."""
 
     padded: bool = True
-    """With a capacity factor: places that stay empty are sent and computed all the same (GShard, Megatron's
-    moe-pad-expert-input-to-capacity); false: only what sits in them."""
+    """With a capacity factor: whether experts are padded to their capacity, so that empty slots are sent and
+    computed too (GShard, Megatron's moe-pad-expert-input-to-capacity), or only filled ones are."""
 
 
 class LatentSpec(Section):
-    """Multi-head latent attention (DeepSeek-V2); kv_heads and head_dim of the model are then not used."""
+    """Multi-head latent attention (DeepSeek-V2); the model's kv_heads and head_dim are then not used."""
 
     kv_rank: PositiveInt | None = None
-    """Elements of the vector that keys and values of a token are made from."""
+    """Size of the latent vector from which keys and values are computed."""
 
     nope_dim: PositiveInt | None = None
-    """Elements of a head of queries and keys without a position."""
+    """Size of the part of each query and key head without rotary position."""
 
     rope_dim: PositiveInt | None = None
-    """Elements of a head that are rotated to its position; all heads of keys share them."""
+    """Size of the part of each head with rotary position; all key heads share it."""
 
     value_dim: PositiveInt | None = None
-    """Elements of a head of values."""
+    """Size of each value head."""
 
     q_rank: NonNegativeInt = 0
-    """Elements of the vector that queries are made from; 0: from the hidden state."""
+    """Size of the latent vector from which queries are computed; 0: they are computed from the hidden state.
+    """
 
 
 def experts_of(given: Mapping[str, Any] | None, written: ExpertsSpec | None) -> Experts | None:

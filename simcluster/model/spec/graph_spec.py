@@ -13,40 +13,41 @@ Shape = tuple[PositiveInt | Literal["batch", "seq"], ...]
 
 
 class WrittenFeedSpec(Section):
-    """A tensor that comes with every micro-batch: ``{shape: [batch, 784]}``."""
+    """An input tensor of every micro-batch: ``{shape: [batch, 784]}``."""
 
     shape: Annotated[Shape, Field(min_length=1)]
-    """Its sizes; ``batch`` stands for the samples of a micro-batch of all ranks, ``seq`` for
+    """Its shape; ``batch`` stands for the samples of a micro-batch over all ranks, ``seq`` for
     training.seq_len."""
 
     below: PositiveInt | None = None
-    """It holds ids from 0 up to this; numbers if absent."""
+    """If given, the tensor holds ids from 0 to below this number; if absent, it holds real numbers."""
 
 
 class WrittenParameterSpec(Section):
-    """A tensor that is trained: ``{shape: [784, 512]}``."""
+    """A trainable tensor: ``{shape: [784, 512]}``."""
 
     shape: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
-    """Its sizes."""
+    """Its shape."""
 
 
 class WrittenGraphSpec(Section):
-    """A model operator by operator: ``{feeds: ..., parameters: ..., operators: [...], loss: ...}``."""
+    """A model given operator by operator: ``{feeds: ..., parameters: ..., operators: [...], loss: ...}``."""
 
     feeds: Annotated[dict[Name, WrittenFeedSpec], Field(min_length=1)]
-    """What comes with the batch, by name."""
+    """Input tensors of the batch, by name."""
 
     parameters: dict[Name, WrittenParameterSpec] = {}
-    """What is trained, by name."""
+    """Trainable tensors, by name."""
 
     operators: Annotated[tuple[dict[Name, Any], ...], Field(min_length=1)]
-    """In order: ``{op: matmul, name: fc1, inputs: [images, fc1.weight], left: [batch, in], ...}``. ``inputs``
-    are feeds, parameters, and operators for their first result; ``fc1.out1`` is the second of ``fc1``. The
-    other keys are what an operator of the kind is told: its labels, numbers, functions."""
+    """Operators in execution order: ``{op: matmul, name: fc1, inputs: [images, fc1.weight], left: [batch,
+    in], ...}``. ``inputs`` are names of feeds, of parameters, and of operators for their first result;
+    ``fc1.out1`` is the second result of ``fc1``. All other keys are attributes of the operator kind: labels,
+    numbers, functions."""
 
     loss: Name
-    """The operator whose result is minimised. A number it multiplies by that should be one over the samples
-    of the step may be written as ``mean``."""
+    """Name of the operator whose result is minimised. If it multiplies by a factor that should be one over
+    the samples of the step, the factor may be written as ``mean``."""
 
     @model_validator(mode="after")
     def _is_possible(self) -> WrittenGraphSpec:

@@ -32,19 +32,19 @@ _ABOUT = {"use", "title", "source", "parameters", "hf", "onnx", "graph", "family
 class ModelSection(CatalogSection):
     """A model: ``{use: llama3-70b}``, ``{hf: config.json}``, or its dimensions.
 
-    What is written beside ``use`` or ``hf`` replaces those dimensions.
+    Dimensions given beside ``use`` or ``hf`` override those of the model.
     """
 
     noun: ClassVar[str] = "model"
 
     title: Name | None = None
-    """What people call it."""
+    """Display name."""
 
     source: Name | None = None
     """Where the dimensions of a catalog entry are published."""
 
     parameters: Figure[PositiveInt] | None = None
-    """The published number of parameters; what the dimensions give is asserted to be equal."""
+    """The published number of parameters; the number that the dimensions give must be equal."""
 
     hf: Path | None = None
     """A Hugging Face config.json, relative to the scenario's folder: model types llama, mistral, qwen2,
@@ -52,17 +52,16 @@ class ModelSection(CatalogSection):
     resnet."""
 
     onnx: Path | None = None
-    """An ONNX file, relative to the scenario's folder: its nodes as operators, for any number of samples. Its
-    output is trained with cross entropy over the last dim."""
+    """An ONNX file, relative to the scenario's folder; its nodes become operators, for any number of samples.
+    Its output is trained with cross-entropy over the last dim."""
 
     graph: WrittenGraphSpec | None = None
     """A model written operator by operator."""
 
     family: str = _USUAL
-    """What the choices below are if not given: GPT (layer norm, GELU, learned positions, biases, tied
-    embeddings) or Llama (RMS norm, SwiGLU, rotary positions, no biases, untied); or a structure of its own,
-    which knows its own keys only: BERT, T5, vision transformer, residual network,
-    Wide & Deep."""
+    """The model family, which sets the defaults of the keys below: gpt (layer norm, GELU, learned positions,
+    biases, tied embeddings) or llama (RMS norm, SwiGLU, rotary positions, no biases, untied); or a family
+    with a structure and keys of its own: BERT, T5, vision transformer, residual network, Wide & Deep."""
 
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:
