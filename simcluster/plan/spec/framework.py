@@ -220,10 +220,9 @@ class FrameworkProfile(CatalogSection):
 
     layer_collectives: LayerCollectives = LayerCollectives.OVERLAPPED
     """Whether collectives of activations and their gradients overlap with independent kernels, or kernels
-    wait for them. In the backward of a column-parallel layer, ``overlapped``: the reduction (all-reduce or
-    reduce-scatter) of the input gradient overlaps with the computation of the weight gradient, and with
-    sequence parallelism the all-gather of the saved input overlaps with that of the input gradient;
-    ``blocking``: neither overlaps."""
+    wait for them. In the backward of a column-parallel layer, ``overlapped``: the weight gradient is computed
+    during the reduction (all-reduce or reduce-scatter) of the input gradient, and with sequence parallelism
+    the saved input is gathered while the input gradient is computed; ``blocking``: neither overlaps."""
 
     p2p: Annotated[Literal["overlapped", "blocking"], Phrase("p2p {}".format)] = "overlapped"
     """Transfers between pipeline stages: overlapped with computation, or blocking. The scenario's

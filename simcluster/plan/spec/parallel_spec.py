@@ -42,29 +42,30 @@ USUAL_REUSE = 1000
 
 
 class TrainingSpec(Section):
-    """What one training step computes."""
+    """The workload of one training step."""
 
     global_batch: PositiveInt
     """Sequences per step over all ranks."""
 
     micro_batch: PositiveInt
-    """Sequences per micro-batch on each data-parallel rank; accumulation follows."""
+    """Sequences per micro-batch on each data-parallel rank; the number of gradient accumulation steps
+    follows."""
 
     batch_shares: dict[Name, Annotated[tuple[PositiveInt, ...], Field(min_length=1)]] = {}
-    """Unequal parts of the global batch by the coordinate along one axis: ``{data: [3, 3, 1, 1]}`` gives the
-    first two three times as many micro-batches as the last two. Equal if absent."""
+    """Unequal shares of the global batch, by coordinate along one mesh axis: ``{data: [3, 3, 1, 1]}`` gives
+    the first two three times as many micro-batches as the last two. Equal if absent."""
 
     seq_len: PositiveInt
     """Tokens per sequence."""
 
     precision: PrecisionSpec = PrecisionSpec()
-    """fp32, tf32, fp16, bf16, fp8 or nvfp4, or formats one by one."""
+    """fp32, tf32, fp16, bf16, fp8 or nvfp4, or each number format separately."""
 
     optimizer: OptimizerSpec = OptimizerSpec()
-    """sgd, momentum, adam, adamw, lamb, lazy_adam or ftrl, with its constants."""
+    """sgd, momentum, adam, adamw, lamb, lazy_adam or ftrl, with its hyperparameters."""
 
     routing: RoutingSpec = RoutingSpec()
-    """How many tokens every expert of a mixture gets: uniform, zipf:1.2, normal:0.3, or a histogram."""
+    """Distribution of tokens over the experts of a mixture: uniform, zipf:1.2, normal:0.3, or a histogram."""
 
     @property
     def formats(self) -> PrecisionSpec:
