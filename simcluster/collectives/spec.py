@@ -35,7 +35,7 @@ class OverrideSpec(Section):
 
 
 class CollectivesSpec(Section):
-    """Which algorithms collectives use; ``auto`` is the fastest, as the communication library would choose."""
+    """Which algorithms collectives use; ``auto``: the fastest, as the communication library would choose."""
 
     algorithm: Name = AUTO
     """Algorithm of every operation that supports it; other operations, and those named below, use their own.

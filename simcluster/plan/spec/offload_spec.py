@@ -51,8 +51,9 @@ class CategorySpec(Section):
     """Share of the bytes of every stage, the first ones in program order, rounded to whole tensors."""
 
     prefetch: NonNegativeInt = 1
-    """How many kernels, or blocks, that need something ahead it is brought: so many more hold theirs on the
-    device. Weights are brought as early as the framework profile gathers any."""
+    """How many consumers (kernels or blocks) ahead of its use a value is copied to the device; the values of
+    that many more consumers are then on the device at a time. Weights are copied as early as the framework
+    profile gathers weights."""
 
     @model_validator(mode="before")
     @classmethod

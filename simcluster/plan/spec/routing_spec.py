@@ -14,7 +14,7 @@ Row = Annotated[tuple[NonNegativeFloat, ...], Field(min_length=1)]
 
 
 class RoutingSpec(Section):
-    """How unevenly tokens are distributed over experts in a timed step; a law alone, or with more settings."""
+    """How unevenly tokens are distributed over experts in a timed step: a law, or more settings."""
 
     shorthand: ClassVar[str] = "law"
 
