@@ -80,9 +80,9 @@ class BucketsSpec(Section):
     """How tensors are grouped into buckets: up to a size, up to a number, or as a search finds best."""
 
     mode: Literal["auto", "size", "index", "units", "search"]
-    """auto: 64 MB. size: config is a size in MB. index: config is a list of counts of gradients or weights.
-    units: one bucket per layer, or per config layers. search: the buckets, among those tried, that leave the
-    least communication time exposed."""
+    """auto: 64 MB. size: config is a size in MB. index: config is a list of cumulative counts of gradients or
+    weights. units: one bucket per layer, or per config layers. search: the buckets, among those tried, that
+    leave the least of their communication time exposed."""
 
     config: PositiveInt | Ends | None = None
     """size 25: MB of 2^20 bytes; the tensor that reaches or exceeds this closes the bucket. index [20, 35]:
@@ -180,8 +180,7 @@ class FusionSpec(Section):
     all_gather: BucketsSpec | None = Field(
         default=None, validation_alias=AliasChoices("all_gather", "allgather")
     )
-    """Weights that are gathered, once per step or for each use; sizes are those in the format that is
-    gathered."""
+    """Weights that are gathered, once per step or for each use; bucket sizes count the gathered weights."""
 
     ids: tuple[FusionIdSpec, ...] = ()
     """Fusion ids of parameters by pattern; later entries win. Only equal ids are fused, 0 never."""

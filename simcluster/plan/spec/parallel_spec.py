@@ -140,8 +140,8 @@ class ParallelSpec(Section):
     """
 
     roles: dict[Name, Axes] = {}
-    """Role -> axes; by default those of the same names: ``batch: [data, expert]``, ``experts: expert``,
-    ``pipeline: pipeline``."""
+    """Role -> axes with this role; by default ``batch: [data, expert]``, ``experts: expert``, ``pipeline:
+    pipeline``."""
 
     recipe: Name | None = None
     """A shipped recipe. Default: megatron if the mesh has a tensor axis, else data; data also with propagate
