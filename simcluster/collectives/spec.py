@@ -10,19 +10,20 @@ from simcluster.document import Name, PositiveInt, Refused, Section
 
 
 class OverrideSpec(Section):
-    """What some collectives use: ``{match: "layers.*.mlp.*", algorithm: tree, protocol: simple}``."""
+    """Settings for some collectives: ``{match: "layers.*.mlp.*", algorithm: tree, protocol: simple}``."""
 
     match: Name
-    """A pattern for names of collectives: that of the layer and their own, ``layers.3.mlp.down.reduce``."""
+    """Pattern of collective names, which consist of the layer's name and their own:
+    ``layers.3.mlp.down.reduce``."""
 
     algorithm: Name = AUTO
     """The algorithm."""
 
     protocol: Name = AUTO
-    """One of the protocols that the host lists for the algorithm."""
+    """One of the protocols that the host defines for the algorithm."""
 
     channels: PositiveInt | None = None
-    """In how many channels data moves: fewer than the library's own are slower in proportion."""
+    """Number of channels; fewer than the library's own choice are proportionally slower."""
 
     @model_validator(mode="after")
     def _is_known(self) -> OverrideSpec:
@@ -34,56 +35,56 @@ class OverrideSpec(Section):
 
 
 class CollectivesSpec(Section):
-    """Which algorithm collectives use; ``auto`` is the fastest, as the communication library would choose."""
+    """Which algorithms collectives use; ``auto``: the fastest, as the communication library would choose."""
 
     algorithm: Name = AUTO
-    """Of every operation that it can do; operations that it cannot do, and operations named below, keep their
-    own."""
+    """Algorithm of every operation that supports it; other operations, and those named below, use their own.
+    """
 
     all_reduce: Name | None = None
-    """Of the all-reduce alone."""
+    """Algorithm of all-reduce."""
 
     all_gather: Name | None = None
-    """Of the all-gather alone."""
+    """Algorithm of all-gather."""
 
     reduce_scatter: Name | None = None
-    """Of the reduce-scatter alone."""
+    """Algorithm of reduce-scatter."""
 
     all_to_all: Name | None = None
-    """Of the all-to-all alone."""
+    """Algorithm of all-to-all."""
 
     all_to_all_v: Name | None = None
-    """Of the all-to-all with parts of different sizes alone."""
+    """Algorithm of all-to-all with parts of different sizes."""
 
     broadcast: Name | None = None
-    """Of the broadcast alone."""
+    """Algorithm of broadcast."""
 
     reduce: Name | None = None
-    """Of the reduction to one rank alone."""
+    """Algorithm of reduce (to one rank)."""
 
     gather: Name | None = None
-    """Of the gather to one rank alone."""
+    """Algorithm of gather (to one rank)."""
 
     scatter: Name | None = None
-    """Of the scatter from one rank alone."""
+    """Algorithm of scatter (from one rank)."""
 
     send_receive: Name | None = None
-    """Of transfers between pipeline stages."""
+    """Algorithm of transfers between pipeline stages."""
 
     neighbor_exchange: Name | None = None
-    """Of the exchange of halos with both neighbours alone."""
+    """Algorithm of the halo exchange with both neighbours."""
 
     shift: Name | None = None
-    """Of the exchange of halos in one direction alone."""
+    """Algorithm of the halo exchange in one direction."""
 
     rotate: Name | None = None
-    """Of what every rank sends to the next, the last to the first, alone."""
+    """Algorithm of the ring shift, in which every rank sends to the next, and the last to the first."""
 
     barrier: Name | None = None
-    """Of the barrier alone."""
+    """Algorithm of barrier."""
 
     overrides: tuple[OverrideSpec, ...] = ()
-    """What collectives of certain names use; of several that fit, the last counts."""
+    """Settings for collectives by name; if several entries match, the last one counts."""
 
     @model_validator(mode="after")
     def _is_known(self) -> CollectivesSpec:

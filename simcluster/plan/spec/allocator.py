@@ -13,28 +13,28 @@ from simcluster.registry import data_files
 
 
 class PoolSpec(Section):
-    """A pool of blocks that are cut from segments of the device's memory, best fit first."""
+    """A memory pool: blocks are cut from segments of device memory, best fit first."""
 
     largest: Bytes | None = None
-    """Requests of up to this size are its; all that are left if absent."""
+    """The pool serves requests up to this size; all remaining ones if absent."""
 
     rounded: Bytes
-    """Requests are rounded up to multiples of this."""
+    """Request sizes are rounded up to multiples of this."""
 
     segment: Bytes
-    """What it reserves where no free block fits."""
+    """Size of the segment that is reserved if no free block fits."""
 
     own_segment: Bytes | None = None
-    """Requests from this size on get a segment of their own instead."""
+    """Requests of at least this size get a segment of their own instead."""
 
     granule: Bytes
-    """Segments of their own are rounded up to multiples of this."""
+    """Sizes of such segments are rounded up to multiples of this."""
 
     remainder: Bytes
-    """A block is cut where more than this is left of it."""
+    """A block is split if more than this remains of it."""
 
     expandable: bool = False
-    """Whether it grows in one piece, by segments, at its end."""
+    """Whether the pool is one contiguous region that grows by segments at its end."""
 
     @model_validator(mode="after")
     def _segments_are_large_enough(self) -> PoolSpec:
@@ -45,18 +45,18 @@ class PoolSpec(Section):
 
 
 class AllocatorSpec(CatalogSection):
-    """An allocator: pools for requests by their size."""
+    """A caching allocator: memory pools for requests by size."""
 
     noun: ClassVar[str] = "allocator"
 
     title: Name
-    """What people call it."""
+    """Display name."""
 
     source: Name
     """Where its sizes come from."""
 
     pools: Annotated[tuple[PoolSpec, ...], Field(min_length=1)]
-    """From the smallest requests to the largest."""
+    """Pools, from the smallest requests to the largest."""
 
     @model_validator(mode="after")
     def _pools_are_in_order(self) -> AllocatorSpec:

@@ -23,56 +23,55 @@ _SYMBOLIC = ("communi_threshold", "communi_const", "communi_bias")
 
 
 class AutoSpec(Section):
-    """Settings of the search, under the names of MindSpore's ``set_algo_parameters`` and
-    ``cost_model_context``, and with its defaults.
+    """Settings of the search, with the names and defaults of MindSpore's ``set_algo_parameters`` and
+    ``cost_model_context``.
     """
 
     cost_model: Literal["mindspore", "simcluster"] = "mindspore"
-    """Whose costs are minimised: mindspore counts bytes by symbolic rules made for Ascend 910; simcluster
-    prices kernels and collectives in seconds on this cluster."""
+    """Which costs are minimised: mindspore counts bytes by symbolic rules made for Ascend 910; simcluster
+    counts seconds of kernels and collectives on this cluster."""
 
     fully_use_devices: StrictBool = True
-    """Only strategies that split an operator over all devices of its stage, or over as many as its dims
-    allow; false: also those that leave some repeating the work of others."""
+    """Consider only strategies that split an operator over all devices of its stage, or over as many as its
+    dims allow; false: also strategies in which some devices repeat the work of others."""
 
     elementwise_op_strategy_follow: StrictBool = False
-    """Element-wise operators take the layout of the operator before them, and are not searched."""
+    """Element-wise operators take the layout of the preceding operator and are not searched."""
 
     tensor_slice_align_enable: StrictBool = False
-    """Only strategies of matmuls whose slices have a last dim that is a multiple of
+    """Consider only matmul strategies in which the last dim of every slice is a multiple of
     tensor_slice_align_size."""
 
     tensor_slice_align_size: Annotated[int, Field(ge=1, le=1024)] = 16
-    """Elements, with tensor_slice_align_enable."""
+    """Alignment in elements, with tensor_slice_align_enable."""
 
     enable_algo_approxi: StrictBool = False
-    """Where the memory limit binds, dynamic_programming keeps at most 1 / algo_approxi_epsilon costs in a
-    list; false: as many as it takes to be within that share of the best."""
+    """If the memory limit is binding, dynamic_programming keeps at most 1 / algo_approxi_epsilon costs per
+    list; false: as many as are needed to stay within that share of the optimum."""
 
     algo_approxi_epsilon: Fraction = 0.1
-    """How far from the best an answer of dynamic_programming under a memory limit may be, as a share of
-    it."""
+    """How far dynamic_programming with a memory limit may be from the optimum, as a share of it."""
 
     alpha: NonNegativeFloat | None = Field(
         default=None, validation_alias=AliasChoices("alpha", "costmodel_alpha")
     )
-    """The weight of computation; 1 if absent."""
+    """Weight of computation; 1 if absent."""
 
     beta: NonNegativeFloat | None = Field(
         default=None, validation_alias=AliasChoices("beta", "costmodel_beta")
     )
-    """The weight of communication; if absent 400, on GPUs 50, and 1 with cost_model simcluster."""
+    """Weight of communication; if absent 400, on GPUs 50, and 1 with cost_model simcluster."""
 
     gamma: NonNegativeFloat | None = Field(
         default=None, validation_alias=AliasChoices("gamma", "costmodel_gamma")
     )
-    """The share of the communication of parameter gradients that is not hidden; if absent 0.001, and 1 with
-    cost_model simcluster."""
+    """Share of the gradient communication that is not hidden; if absent 0.001, and 1 with cost_model
+    simcluster."""
 
     communi_threshold: Bytes = Field(
         default=2048, validation_alias=AliasChoices("communi_threshold", "costmodel_communi_threshold")
     )
-    """Of cost_model mindspore: messages up to so many bytes cost communi_const."""
+    """Of cost_model mindspore: messages up to this size have the cost communi_const."""
 
     communi_const: NonNegativeFloat = Field(
         default=3072, validation_alias=AliasChoices("communi_const", "costmodel_communi_const")
@@ -82,14 +81,14 @@ class AutoSpec(Section):
     communi_bias: NonNegativeFloat = Field(
         default=1024, validation_alias=AliasChoices("communi_bias", "costmodel_communi_bias")
     )
-    """Of cost_model mindspore: what is added to the bytes of any larger message."""
+    """Of cost_model mindspore: added to the size in bytes of every larger message."""
 
     device_memory_capacity: Bytes | None = None
-    """What the strategies of a stage may need on a device; if absent 16 GiB, as in MindSpore, and with
+    """Memory limit per device for the strategies of a stage; if absent 16 GiB, as in MindSpore, and with
     cost_model simcluster the memory of the smallest device."""
 
     run_phase: Literal[0, 1] | None = None
-    """0: training, 1: inference, which has no communication of gradients; if absent as the scenario is."""
+    """0: training; 1: inference, which has no gradient communication. If absent, as the scenario."""
 
     @model_validator(mode="after")
     def _means_something(self) -> AutoSpec:

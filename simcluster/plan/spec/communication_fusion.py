@@ -77,19 +77,19 @@ def check_ends(ends: Ends, path: str) -> None:
 
 
 class BucketsSpec(Section):
-    """What travels joins until it is so large, or so many, together, or as a search finds best."""
+    """How tensors are grouped into buckets: up to a size, up to a number, or as a search finds best."""
 
     mode: Literal["auto", "size", "index", "units", "search"]
-    """auto: 64 MB. size: config is a size in MB. index: config is a list of numbers of gradients or weights.
-    units: those of a layer, or of config layers. search: what leaves least of their time exposed, of all that
-    was looked at."""
+    """auto: 64 MB. size: config is a size in MB. index: config is a list of cumulative counts of gradients or
+    weights. units: one bucket per layer, or per config layers. search: the buckets, among those tried, that
+    leave the least of their communication time exposed."""
 
     config: PositiveInt | Ends | None = None
-    """size 25: MB of 2^20 bytes; a bucket is closed by what fills it to this or beyond. index [20, 35]: the
-    first 20 in the order in which they travel, the next 15, the rest. units 2: two layers together."""
+    """size 25: MB of 2^20 bytes; the tensor that reaches or exceeds this closes the bucket. index [20, 35]:
+    the first 20 in communication order, the next 15, the rest. units 2: two layers together."""
 
     first: PositiveInt | None = None
-    """The size of the first bucket in MB, where it is smaller so that the network starts early (DDP: 1)."""
+    """Size of the first bucket in MB, if smaller, so that communication starts early (DDP: 1)."""
 
     @model_validator(mode="after")
     def _is_complete(self) -> BucketsSpec:
@@ -152,17 +152,19 @@ class FusionIdSpec(Section):
     """A fusion id for the parameters whose names match a pattern."""
 
     match: Name
-    """Parameter names: ``layers.*.mlp.*``, with ``*``, ``?`` and ``{a,b}``."""
+    """Pattern of parameter names: ``layers.*.mlp.*``, with ``*``, ``?`` and ``{a,b}``."""
 
     id: NonNegativeInt
-    """Only equal ids travel together; 0 travels alone; 1 is that of every parameter without an entry."""
+    """Only parameters with equal ids are fused; 0 is never fused; 1 is the id of all parameters without an
+    entry."""
 
 
 class FusionSpec(Section):
-    """Which gradients travel as one collective; what is not said is the framework profile's choice."""
+    """Which gradients and weights share a collective; the framework profile decides what is not given."""
 
     openstate: bool | None = None
-    """false: nothing is fused, every weight and every gradient travels by itself. true: as said beside it."""
+    """false: nothing is fused; every weight and every gradient has its own collective. true: fused as the
+    other keys say."""
 
     all_reduce: BucketsSpec | None = Field(
         default=None, validation_alias=AliasChoices("all_reduce", "allreduce")
@@ -172,16 +174,16 @@ class FusionSpec(Section):
     reduce_scatter: BucketsSpec | None = Field(
         default=None, validation_alias=AliasChoices("reduce_scatter", "reducescatter")
     )
-    """Gradients that are reduce-scattered: once per step (ZeRO-1, MindSpore's level1), or sharded gradients
-    in every micro-batch (ZeRO-2 and 3, FSDP, level2 and 3)."""
+    """Gradients that are reduce-scattered: once per step (ZeRO-1, MindSpore's level1), or in every
+    micro-batch if gradients are sharded (ZeRO-2 and 3, FSDP, level2 and 3)."""
 
     all_gather: BucketsSpec | None = Field(
         default=None, validation_alias=AliasChoices("all_gather", "allgather")
     )
-    """Weights that are gathered, once per step or for each use, by the size they have then."""
+    """Weights that are gathered, once per step or for each use; bucket sizes count the gathered weights."""
 
     ids: tuple[FusionIdSpec, ...] = ()
-    """Fusion ids of parameters by pattern, later entries win: only equal ids travel together, 0 alone."""
+    """Fusion ids of parameters by pattern; later entries win. Only equal ids are fused, 0 never."""
 
     @model_validator(mode="after")
     def _is_consistent(self) -> FusionSpec:

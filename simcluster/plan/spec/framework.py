@@ -62,26 +62,29 @@ _ABOUT = ("use", "borrowed", "title", "source")
 
 
 class FrameworkProfile(CatalogSection):
-    """A framework profile: how a training framework would run the plan."""
+    """A framework profile: how a training framework would execute the plan."""
 
     noun: ClassVar[str] = "framework"
 
     title: Name
-    """What people call it."""
+    """Display name."""
 
     source: Name
-    """Where its behaviour is described."""
+    """Where the framework's behaviour is documented."""
 
     fuse: Annotated[tuple[tuple[Name, Name], ...], Phrase(fusion_words)]
-    """Pairs of operator families: one may run in the same kernel right after the other."""
+    """Pairs of operator families: an operator of the second that directly follows one of the first may run in
+    the same kernel."""
 
     passes: Annotated[tuple[Name, ...], Phrase(passes_words)] = ()
-    """Operator families that run as the passes they are made of (``batch_norm``: its statistics, and what
-    reads them), so that each may join a neighbour's kernel; others run whole where their dims allow it."""
+    """Operator families that are split into their passes over the data (``batch_norm``: computing the
+    statistics, and applying them), so that each pass may be fused with a neighbouring kernel; other operators
+    stay whole where their dims allow it."""
 
     accumulate: Annotated[Literal["all"] | tuple[Name, ...], Phrase(accumulation_words)] = "all"
-    """Operator families whose kernels add a parameter's gradient to its buffer themselves (``matmul``: fused
-    gradient accumulation); the others write it, and a separate kernel adds it."""
+    """Operator families whose kernels accumulate weight gradients directly into the gradient buffer
+    (``matmul``: gradient accumulation fusion); other kernels write the gradient, and a separate kernel adds
+    it."""
 
     gradient_casts: Annotated[
         bool,
@@ -92,61 +95,63 @@ class FrameworkProfile(CatalogSection):
             }.__getitem__
         ),
     ] = False
-    """Where a separate kernel adds gradients to a buffer in another number format: whether one more kernel
-    casts them first."""
+    """Where a separate kernel adds gradients to a buffer in another number format: whether an additional
+    kernel casts them first."""
 
     optimizer: UpdateKernels = UpdateKernels.TOGETHER
-    """Whether the updates of a layer's parameters run as one multi-tensor kernel or as one kernel each."""
+    """Whether the parameters of a layer are updated by one multi-tensor kernel or by one kernel each."""
 
     prefetch: Annotated[NonNegativeInt, Phrase(prefetch_words)]
-    """How many kernels ahead of its first reader an all-gather may start; how many units (layers) ahead of
-    its use the sharded weights of one may be gathered."""
+    """How many kernels before its first consumer an all-gather may start; for sharded weights, how many units
+    (layers) before their use they may be gathered."""
 
     dispatch: Annotated[NonNegativeFloat, Phrase("host time per operator x {:g}".format)]
-    """Host time per operator, as a multiple of the device's figure: one operator here is several calls of an
-    eager framework. 0: the whole network is one graph."""
+    """Host time to dispatch an operator, as a multiple of the device's figure: one operator here may be
+    several calls of an eager framework. 0: the whole network is one graph."""
 
     dispatch_time: Annotated[Duration | None, Phrase("{} of host time per operator".format)] = None
-    """Host time per operator instead of the device's figure, where that is another framework's."""
+    """Absolute host time to dispatch an operator, in place of the device's figure where that was measured
+    with another framework."""
 
     calls: Annotated[dict[Name, NonNegativeFloat], Phrase(calls_words)] = {}
-    """Operators (``route``) or families (``router``) that take the host as long as this many operators: one
-    operator here may be dozens of calls in the framework. 1 if not named."""
+    """Operators (``route``) or operator families (``router``) that cost the host several dispatches, and how
+    many: one operator here may be dozens of calls in the framework. 1 if not listed."""
 
     group_calls: Annotated[
         NonNegativeFloat, Phrase("extra host time per group of a grouped matmul: {:g} operators".format)
     ] = 0.0
-    """Extra host time for every group of a grouped matmul, in operators: for libraries that launch one matmul
-    for each expert, one after the other."""
+    """Extra host time per group of a grouped matmul, in operator dispatches: for libraries that launch one
+    matmul per expert, one after the other."""
 
     host_waits: Annotated[tuple[Name, ...], Phrase(host_waits_words)] = ()
-    """Operators or families whose results the host waits for in every forward before it launches more work:
-    sizes that it must know, such as how many tokens each expert gets. ``expert_exchange``: the host waits for
-    the tokens that ranks exchange, where it reads only after them how many arrived."""
+    """Operators or operator families after which the host synchronises with the device in every forward,
+    because it needs a size, such as the number of tokens per expert. ``expert_exchange``: the host waits for
+    the all-to-all of tokens, because it reads the received counts only afterwards."""
 
     graphs: GraphsSpec = GraphsSpec()
-    """How pieces of the network that run as graphs are launched."""
+    """How parts of the network that run as graphs are launched."""
 
     collective_call: Annotated[Duration | None, Phrase("{} of host time per collective".format)] = None
-    """Host time per collective, a floor under its time; not counted if absent."""
+    """Host time per collective call, a lower bound on the collective's time; not counted if absent."""
 
     step_overhead: Annotated[Duration | None, Phrase("devices wait {} for the host once per step".format)] = (
         None
     )
-    """Host time of every step while devices wait, whatever the step does: reading the loss, logging, the
-    gradient scale, the next batch; none if absent."""
+    """Fixed host time per step during which devices idle: reading the loss, logging, the gradient scale, the
+    next batch; none if absent."""
 
     implementations: Annotated[tuple[Name, ...], Phrase(implementation_words)] = ()
-    """Libraries whose kernels compute memory-bound operators (``simcluster/cluster/implementations``): how
-    often these pass over memory was measured. For each operator, the first library that has it is used."""
+    """Libraries whose kernels compute memory-bound operators (``simcluster/cluster/implementations``); their
+    memory traffic was measured. For each operator, the first library that has it is used."""
 
     traffic: Annotated[dict[Name, PositiveFloat], Phrase(traffic_words)] = {}
-    """How many times the least bytes that the mathematics needs a kernel moves, by operator
-    (``rms_norm_grad``) or family (``loss``): separate passes of eager code, casts, repeated reads. Operators
-    that are not named have their implementation's figure, or else 1."""
+    """Memory traffic of kernels as a multiple of the theoretical minimum, by operator (``rms_norm_grad``) or
+    operator family (``loss``): separate passes of eager code, casts, repeated reads. For operators not listed
+    it is that of their implementation, or else 1."""
 
     gradients: Annotated[Gradients | dict[Literal["fp16", "bf16"], Gradients], Phrase(gradient_words)]
-    """Number format of accumulated gradients in mixed precision, for all compute formats or for each."""
+    """Number format in which gradients are accumulated in mixed precision, for all compute formats or for
+    each."""
 
     main_gradients: Annotated[
         bool,
@@ -157,17 +162,18 @@ class FrameworkProfile(CatalogSection):
             }.__getitem__
         ),
     ] = False
-    """Whether the optimizer first copies gradients into the master copy's number format, where theirs is
-    another; the copies are held until the update (Megatron's zero_grad drops them)."""
+    """Whether the optimizer first copies gradients into the number format of the master weights, if theirs
+    differs; the copies are held until the update (Megatron's zero_grad drops them)."""
 
     weights: WeightCopies = WeightCopies.COPIED
-    """In mixed precision: 16-bit weights that the optimizer writes beside its fp32 master copy; or fp32
-    weights alone, cast in every forward pass and kept until its backward (automatic mixed precision), or
-    cast once more in the backward. The scenario's precision.master wins."""
+    """Weights in mixed precision. ``copied``: the optimizer writes 16-bit weights beside its fp32 master
+    copy. ``cast``: there are fp32 weights only, cast in every forward pass, and the casts are kept until the
+    backward (automatic mixed precision). ``cast_twice``: they are cast again in the backward instead. The
+    scenario's precision.master wins."""
 
     recompute: RecomputedForward = RecomputedForward.WHOLE
-    """How much of a recomputed layer's forward runs again: all of it, as with activation checkpoints, or only
-    what the backward needs, as a compiler would keep."""
+    """How much of a recomputed layer's forward runs again: all of it, as with activation checkpointing, or
+    only what the backward needs, as a compiler would decide."""
 
     quantised_gathers: Annotated[
         bool,
@@ -178,8 +184,9 @@ class FrameworkProfile(CatalogSection):
             }.__getitem__
         ),
     ] = False
-    """Whether operands that ranks gather for a matmul in fp8 or nvfp4 are cast before, so that the narrow
-    copy travels (sequence parallelism under Transformer Engine). What experts exchange travels as it is."""
+    """Whether operands of fp8 or nvfp4 matmuls are cast before they are gathered, so that the all-gather
+    transfers the narrow format (sequence parallelism with Transformer Engine). Tokens exchanged between
+    experts are not affected."""
 
     fp8_transposes: Annotated[
         bool,
@@ -190,51 +197,53 @@ class FrameworkProfile(CatalogSection):
             }.__getitem__
         ),
     ] = False
-    """Whether casts to fp8 also write a transposed copy, for products that sum over another dim of an operand
-    than its last, as Hopper's matrix units demand."""
+    """Whether casts to fp8 also write a transposed copy, for matmuls that contract another dim of an operand
+    than its last, as Hopper's matrix units require."""
 
     reduction: GradientReductionSpec = GradientReductionSpec()
-    """Summing gradients over the data-parallel ranks."""
+    """How gradients are summed over the data-parallel ranks."""
 
     gather: WeightGathers = WeightGathers.OVERLAPPED
-    """Whether updated weights of a sharded optimizer are gathered while the forward pass runs, or before it.
-    """
+    """Whether the all-gather of updated weights (sharded optimizer) overlaps with the forward pass or
+    completes before it."""
 
     host_updates: HostUpdates = HostUpdates.AS_READY
-    """Whether updates on the processors of hosts begin when their gradients are there, or behind the whole
-    backward: where fp16 gradients are looked through for overflows before any of them counts, say."""
+    """Whether optimizer updates on host CPUs start as soon as their gradients are available, or after the
+    whole backward, for example because fp16 gradients must first be checked for overflows."""
 
     expert_exchange: ExpertExchange = ExpertExchange.EVERY_CHOICE
-    """Whether a token goes to a rank once for every expert that it chose there, as in an all-to-all of sorted
-    rows, or once, and what comes back is summed there before it is sent (DeepEP, HybridEP). Counted with the
-    mean number of ranks that equally likely choices reach; hosts are not told from ranks. ``sorted`` is the
-    first with a further pass over what came, into the order of experts (Megatron-Core's dispatcher)."""
+    """How tokens are sent to experts. ``every_choice``: one copy for each chosen expert, as in an all-to-all
+    of sorted rows. ``sorted``: the same, and an additional pass sorts received tokens by expert
+    (Megatron-Core's dispatcher). ``once_per_rank``: one copy for each rank that has a chosen expert, and
+    results are summed there before they return (DeepEP, HybridEP); counted with the expected number of
+    distinct ranks if all choices are equally likely, without distinguishing ranks of the same host."""
 
     layer_collectives: LayerCollectives = LayerCollectives.OVERLAPPED
-    """Whether kernels go on beside collectives of activations and their gradients, or wait. Of a
-    column-parallel layer's backward: overlapped, the sum of the input's gradient (all-reduce or
-    reduce-scatter) is made beside the weight gradient, and with sequence parallelism the saved input is
-    gathered beside the input's; blocking, both stand alone."""
+    """Whether collectives of activations and their gradients overlap with independent kernels, or kernels
+    wait for them. In the backward of a column-parallel layer, ``overlapped``: the weight gradient is computed
+    during the reduction (all-reduce or reduce-scatter) of the input gradient, and with sequence parallelism
+    the saved input is gathered while the input gradient is computed; ``blocking``: neither overlaps."""
 
     p2p: Annotated[Literal["overlapped", "blocking"], Phrase("p2p {}".format)] = "overlapped"
-    """Transfers between pipeline stages; the scenario's schedule.p2p wins."""
+    """Transfers between pipeline stages: overlapped with computation, or blocking. The scenario's
+    schedule.p2p wins."""
 
     p2p_interleaved: Annotated[
         Literal["overlapped", "blocking"] | None, Phrase("p2p {} between chunks".format)
     ] = None
-    """The same where stages have several chunks; as ``p2p`` if absent."""
+    """The same for interleaved schedules (several chunks per stage); as ``p2p`` if absent."""
 
     p2p_scatter: Annotated[bool, Phrase({True: "scatter-gather p2p", False: "whole p2p"}.__getitem__)] = False
-    """Whether ranks of a stage that hold the same activations send a part each, gathered again by the
-    receivers (scatter-gather of arXiv 2104.04473)."""
+    """Whether ranks of a stage that hold the same activations each send only a part, which the receivers
+    all-gather (scatter-gather optimization, arXiv 2104.04473)."""
 
     collective_copies: Annotated[
         bool, Phrase({True: "activations copied around gathers", False: "gathers without copies"}.__getitem__)
     ] = False
-    """Whether what ranks gather or scatter along another dim than the first of [batch, sequence, hidden] is
-    copied into order, as PyTorch's functional collectives do for DTensor: its parts come one behind the
-    other (torch.chunk and torch.cat in torch/distributed/_functional_collectives.py, from memory). Of
-    collectives in chunks with a matmul nothing is copied, but scattered sums are added up in a pass."""
+    """Whether gathering or scattering along another dim than the first of [batch, sequence, hidden] needs a
+    copy to reorder the parts, as in PyTorch's functional collectives for DTensor (torch.chunk and torch.cat
+    in torch/distributed/_functional_collectives.py, from memory). Collectives that are split into chunks with
+    their matmul need no copy, but reduce-scattered partial sums are added up in an additional pass."""
 
     vocabulary_multiple: Annotated[
         PositiveInt,
@@ -246,20 +255,22 @@ class FrameworkProfile(CatalogSection):
             )
         ),
     ]
-    """The vocabulary is padded so that every rank that shares it holds a multiple of this."""
+    """The vocabulary is padded so that each rank that shares it holds a multiple of this number of rows."""
 
     attention: AttentionKernels = AttentionKernels.FLASH
-    """One kernel that keeps no scores: the best that the device has, or that of a release of FlashAttention;
-    or products, softmax and dropout as kernels of their own."""
+    """``flash``: one fused kernel that stores no scores, the best that the device has; ``flash_1``,
+    ``flash_2``: that of a release of FlashAttention; ``unfused``: separate kernels for matmuls, softmax and
+    dropout."""
 
     fused_softmax: FusedSoftmaxSpec = FusedSoftmaxSpec()
-    """Which scores of unfused attention one kernel scales, masks and normalises, and what runs otherwise."""
+    """In unfused attention: which scores are scaled, masked and normalised by one kernel, and what runs
+    otherwise."""
 
     logits: LogitsFormat = LogitsFormat.COMPUTE
-    """Number format in which the loss reads logits and keeps them for its backward."""
+    """Number format in which the loss reads logits and saves them for its backward."""
 
     storage: FrameworkMemorySpec = FrameworkMemorySpec()
-    """Memory that does not follow from the mathematics."""
+    """Memory beyond that of the tensors of the model: allocator, workspaces, buffers."""
 
     @model_validator(mode="after")
     def _operators_are_known(self) -> FrameworkSpec:

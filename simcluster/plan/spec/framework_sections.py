@@ -33,21 +33,21 @@ from simcluster.plan.switches import (
 
 
 class BucketSpec(Section):
-    """How large a bucket of gradients is: gradients join in the order in which they become ready, each whole,
-    until the bucket has reached its size.
+    """Size of gradient buckets. Gradients join in the order in which they become ready, each whole, until the
+    bucket reaches this size.
     """
 
     bytes: Bytes | None = None
-    """Its size in bytes."""
+    """Size in bytes."""
 
     elements: PositiveInt | None = None
-    """Its size in elements."""
+    """Size in elements."""
 
     elements_per_rank: NonNegativeInt = 0
-    """At least so many elements for every data-parallel rank."""
+    """A lower bound on the size: this many elements times the number of data-parallel ranks."""
 
     first_bytes: Bytes | None = None
-    """The size of the first bucket in bytes, where it is smaller so that the network starts early."""
+    """Size of the first bucket in bytes, if smaller, so that communication starts early."""
 
     @model_validator(mode="after")
     def _has_one_size(self) -> BucketSpec:
@@ -72,25 +72,25 @@ class GradientReductionSpec(Section):
             }.__getitem__
         ),
     ] = True
-    """Whether a bucket travels as soon as its last gradient is ready, or after the whole backward pass.
-    A gradient counts as ready when the layer's backward has run up to its next collective."""
+    """Whether a bucket is reduced as soon as its last gradient is ready, or after the whole backward pass. A
+    gradient counts as ready when the layer's backward has run up to its next collective."""
 
     bucket: Annotated[
         Literal["layer", "whole"],
         Phrase({"layer": "layer by layer", "whole": "in one bucket"}.__getitem__),
     ] = "layer"
-    """What travels as one collective: the gradients of a layer, or of the whole stage."""
+    """What is reduced by one collective: the gradients of a layer, or of the whole stage."""
 
     limit: Annotated[BucketSpec | None, Phrase(limit_words)] = None
-    """Cuts the gradients of the whole stage into buckets of a given size."""
+    """Splits the gradients of the whole stage into buckets of a given size."""
 
     copies: Annotated[bool, Phrase({True: "copied into buckets", False: "reduced in place"}.__getitem__)] = (
         False
     )
-    """Whether gradients are copied into buffers of their own, travel there, and are copied back."""
+    """Whether gradients are copied into separate buffers, reduced there, and copied back."""
 
     buffers: Annotated[NonNegativeFloat, Phrase("buffers for {:g} buckets".format)] = 0.0
-    """Memory held for buckets under way, in buckets of the limit's size."""
+    """Memory held for buckets in flight, in multiples of the limit's size."""
 
     sums: Annotated[
         Literal["shards", "whole"],
@@ -101,8 +101,8 @@ class GradientReductionSpec(Section):
             }.__getitem__
         ),
     ] = "shards"
-    """What ranks that share the states of the optimizer get: their shards, by reduce-scatter, or all sums, by
-    all-reduce."""
+    """What ranks with sharded optimizer states receive: only their shards, by reduce-scatter, or all
+    gradients, by all-reduce."""
 
     @model_validator(mode="after")
     def _is_consistent(self) -> GradientReductionSpec:
@@ -114,9 +114,10 @@ class GradientReductionSpec(Section):
 
 
 class FusedSoftmaxSpec(Section):
-    """Which attention scores a kernel scales, masks and normalises in one pass, and what runs in its place: a
-    cast to fp32, scale, mask, softmax and a cast back. It takes 17 and more keys in 16 bits, with queries and
-    (samples x heads) of a rank in fours, samples x heads in eights up to 128 keys (Megatron).
+    """Which attention scores are scaled, masked and normalised by one fused kernel. Others take a cast to
+    fp32, scale, mask, softmax and a cast back. The kernel needs 16-bit scores and at least 17 keys; queries,
+    and samples x heads of a rank, must be multiples of 4, and up to 128 keys samples x heads a multiple of 8
+    (Megatron).
     """
 
     most_keys: Annotated[
@@ -125,77 +126,79 @@ class FusedSoftmaxSpec(Section):
             lambda keys: f"a fused softmax up to {keys:,} keys" if keys else "a fused softmax of any shape"
         ),
     ] = None
-    """The most keys that it takes; absent: any shape."""
+    """Largest number of keys that the kernel supports; absent: it supports any shape."""
 
     traffic: Annotated[
         dict[Name, PositiveFloat], Phrase(lambda times: f"without it {traffic_words(times)}")
     ] = {}
-    """For shapes that it does not take: how often the least bytes are moved, by operator or family."""
+    """For unsupported shapes: memory traffic as a multiple of the minimum, by operator or operator family."""
 
     calls: Annotated[dict[Name, PositiveFloat], Phrase(lambda times: f"without it {calls_words(times)}")] = {}
-    """For those: as how many operators one costs the host."""
+    """For unsupported shapes: host cost of each operator or operator family, in operator dispatches."""
 
 
 class GraphsSpec(Section):
-    """A piece of the network that is one graph (``parallel.shard``): the host launches it as a whole, forward
-    and backward. Inside nothing is dispatched, and kernels never wait for collectives but for their data.
+    """Parts of the network that run as one graph (``parallel.shard``). The host launches each with one call
+    for the forward and one for the backward; its operators are not dispatched one by one, and its kernels
+    wait for a collective only if they need its result.
     """
 
     launch: Annotated[
         NonNegativeFloat, Phrase("a graph launched in {:g} x the time of an operator".format)
     ] = 1.0
-    """Host time per launch, in multiples of what it spends on one operator."""
+    """Host time per graph launch, in operator dispatches."""
 
     fuse: Annotated[
         tuple[tuple[Name, Name], ...] | None, Phrase(lambda pairs: f"in graphs {fusion_words(pairs)}")
     ] = None
-    """Pairs of operator families that may run in one kernel inside; as everywhere if absent."""
+    """Pairs of operator families that may run in one kernel inside graphs; if absent, the same as outside."""
 
     prefetch: Annotated[NonNegativeInt | None, Phrase(lambda count: f"in graphs {prefetch_words(count)}")] = (
         None
     )
-    """How many kernels ahead of its first reader an all-gather may start inside; as everywhere if absent."""
+    """How many kernels before its first consumer an all-gather may start inside graphs; if absent, the same
+    as outside."""
 
 
 class FrameworkMemorySpec(Section):
-    """How memory is handed to tensors, and what kernels take besides their results."""
+    """How memory is allocated, and what kernels need besides their inputs and outputs."""
 
     allocator: Annotated[
         Name | None, Phrase(lambda name: f"memory allocator {name}" if name else "no caching allocator")
     ] = None
-    """Who hands it out, and keeps what is released; absent: what is released is given back."""
+    """The caching allocator; absent: none, so freed memory is returned to the device."""
 
     in_place: Annotated[
         tuple[Name, ...],
         Phrase(lambda names: f"gradients written in place: {', '.join(names) or 'none'}"),
     ] = ()
-    """Operator families whose backward kernels write their result over an operand of its size that nobody
-    reads after them (``loss``: the gradient takes the place of the logits)."""
+    """Operator families whose backward kernels overwrite an operand of the same size that no later kernel
+    reads (``loss``: the gradient replaces the logits)."""
 
     scratch: Annotated[dict[Name, PositiveFloat], Phrase(scratch_words)] = {}
-    """What kernels of an operator family hold while they run, beyond what they read and write, in multiples
-    of their largest operand (``loss: 1.0``: a whole copy of the logits)."""
+    """Temporary memory of the kernels of an operator family, beyond inputs and outputs, in multiples of their
+    largest operand (``loss: 1.0``: a whole copy of the logits)."""
 
     whole: Annotated[
         tuple[Name, ...],
         Phrase(lambda names: f"results held as one tensor: {', '.join(names) or 'none'}"),
     ] = ()
-    """Operator families whose results are parts of one tensor that is held as long as any of them
+    """Operator families whose results are views of one tensor, which is held as long as any of them is needed
     (``matmul``: queries, keys and values of one projection)."""
 
     placeholders: Annotated[
         tuple[Name, ...],
         Phrase(lambda names: f"placeholders of weight gradients: {', '.join(names) or 'none'}"),
     ] = ()
-    """Operator families of layers whose weight gradients, added to their buffers, leave a tensor behind that
-    stands for them: one in the compute format for every shape, held for good."""
+    """Operator families of layers whose weight gradients, once added to their buffers, are represented by
+    dummy tensors: one in the compute format for every weight shape, held permanently."""
 
     operand_buffers: Annotated[
         tuple[Name, ...],
         Phrase(lambda names: f"buffers as large as the operand of: {', '.join(names) or 'none'}"),
     ] = ()
-    """Operator families of layers for which a buffer is held for good, as large as their largest operand
-    (``softmax``: the operand that a batched product of scores takes and adds nothing of)."""
+    """Operator families of layers for which a buffer of the size of their largest operand is held permanently
+    (``softmax``: the dummy input that a batched matmul of scores takes but does not add)."""
 
     split_masters: Annotated[
         bool,
@@ -206,8 +209,8 @@ class FrameworkMemorySpec(Section):
             }.__getitem__
         ),
     ] = False
-    """Whether bf16 weights are the upper halves of their fp32 master copies, of which only the lower halves
-    are held besides (MindSpeed's reuse-fp32-param)."""
+    """Whether bf16 weights are the upper halves of the fp32 master copy, of which only the lower halves are
+    stored separately (MindSpeed's reuse-fp32-param)."""
 
     fp8_weights: Annotated[
         bool,
@@ -218,18 +221,19 @@ class FrameworkMemorySpec(Section):
             }.__getitem__
         ),
     ] = False
-    """Whether weights that matmuls read in fp8 or nvfp4 are held in that format alone, beside their master
-    copies (Megatron's fp8-param-gather); they are still gathered in the compute format."""
+    """Whether weights used by fp8 or nvfp4 matmuls are stored only in that format, beside their master copies
+    (Megatron's fp8-param-gather); they are still gathered in the compute format."""
 
     workspaces: Annotated[NonNegativeInt, Phrase("{} workspaces of the matmul library".format)] = 0
-    """Handles of the matmul library, each with a workspace."""
+    """Number of handles of the matmul library, each with its own workspace."""
 
     workspace: Annotated[Bytes | None, Phrase(workspace_words)] = None
-    """The size of each where the environment sets it (``CUBLAS_WORKSPACE_CONFIG``), whatever the device's."""
+    """Size of each workspace if set by the environment (``CUBLAS_WORKSPACE_CONFIG``), in place of the
+    device's figure."""
 
     headroom: Annotated[Figure[Bytes] | None, Phrase(headroom_words)] = None
-    """What a plan must leave free on every device to fit, and not be tight: for what is not simulated.
-    Absent: nothing. The scenario's ``run.headroom`` wins."""
+    """Memory that must stay free on every device for a plan to count as fitting rather than tight, as a
+    reserve for what is not simulated. Absent: none. The scenario's ``run.headroom`` wins."""
 
     @model_validator(mode="after")
     def _allocator_is_known(self) -> FrameworkMemorySpec:

@@ -16,12 +16,12 @@ from simcluster.work import DType
 
 
 class CacheSpec(Section):
-    """How keys and values are kept."""
+    """How the key-value cache is stored."""
 
     shorthand: ClassVar[str] = "dtype"
 
     dtype: Literal["fp32", "fp16", "bf16", "fp8"] | None = None
-    """What they are kept in; as they are computed if absent."""
+    """Number format of the cache; that in which keys and values are computed if absent."""
 
     @model_validator(mode="before")
     @classmethod
@@ -30,30 +30,30 @@ class CacheSpec(Section):
 
 
 class InferenceSpec(Section):
-    """Prompts that are answered token by token: a prefill, then decode steps, all sequences in step."""
+    """Text generation: a prefill of the prompts, then decode steps, with all sequences in lockstep."""
 
     batch: PositiveInt
-    """Sequences that are answered together over all ranks (concurrency)."""
+    """Sequences generated concurrently over all ranks (concurrency)."""
 
     micro_batch: PositiveInt | None = None
-    """Sequences that go through the stages together on each data-parallel rank; all that it has if absent.
-    Fewer fill a pipeline: one micro-batch is on every stage."""
+    """Sequences that go through the pipeline stages together on each data-parallel rank; if absent, all of
+    the rank's. Smaller micro-batches keep several stages busy at once."""
 
     prompt: PositiveInt
-    """Tokens of every prompt (input length)."""
+    """Tokens per prompt (input length)."""
 
     tokens: PositiveInt
-    """Tokens generated behind every prompt (output length)."""
+    """Tokens generated per sequence (output length)."""
 
     precision: FloatName = "bf16"
-    """Weights and activations."""
+    """Number format of weights and activations."""
 
     cache: CacheSpec = CacheSpec()
-    """Keys and values that are kept of tokens that were read."""
+    """The key-value cache."""
 
     decode_steps: Literal["all"] | PositiveInt = 5
-    """How many decode steps are simulated, from the first to the last at equal distances; times of those
-    between follow lines. ``all``: nothing is interpolated."""
+    """How many decode steps are simulated, evenly spaced from the first to the last; times in between are
+    interpolated linearly. ``all``: every step is simulated."""
 
     @model_validator(mode="after")
     def _has_an_end(self) -> InferenceSpec:

@@ -36,22 +36,24 @@ def _mindspore_categories(written: dict[str, Any]) -> None:
 
 
 class CategorySpec(Section):
-    """Where values of one category lie; host or disk alone is ``to``."""
+    """Where values of one category are stored; ``host`` or ``disk`` alone is ``to``."""
 
     shorthand: ClassVar[str] = "to"
 
     to: Literal["host", "disk"]
-    """In the memory of the host, or on its disks."""
+    """In host memory, or on the host's disks."""
 
     match: tuple[Name, ...] = ("*",)
-    """Only these: ``layers.*.mlp.*``. Gradients and states are called as their parameters."""
+    """Only values that match a pattern: ``layers.*.mlp.*``. Gradients and optimizer states have the names of
+    their parameters."""
 
     fraction: Share = 1.0
-    """This share of the bytes of every stage, the first ones of it; in whole tensors, to the nearest."""
+    """Share of the bytes of every stage, the first ones in program order, rounded to whole tensors."""
 
     prefetch: NonNegativeInt = 1
-    """How many kernels, or blocks, that need something ahead it is brought: so many more hold theirs on the
-    device. Weights are brought as early as the framework profile gathers any."""
+    """How many consumers (kernels or blocks) ahead of its use a value is copied to the device; the values of
+    that many more consumers are then on the device at a time. Weights are copied as early as the framework
+    profile gathers weights."""
 
     @model_validator(mode="before")
     @classmethod
@@ -64,80 +66,84 @@ class CategorySpec(Section):
 
 
 class OffloadSpec(Section):
-    """What is offloaded, by category; nothing if empty. ``auto`` alone is the automatic mode."""
+    """What is offloaded, by category; nothing if empty. ``auto`` alone selects the automatic mode."""
 
     model_config = ConfigDict(json_schema_extra=_mindspore_categories)
 
     shorthand: ClassVar[str] = "auto"
 
     parameters: CategorySpec | None = None
-    """Weights, copied for the forward and again for the backward of each block: shards, or what is whole
-    anyhow, but not what is gathered once per step. MindSpore's offload_param."""
+    """Weights, copied to the device for the forward and again for the backward of each block: shards, or
+    weights that are not sharded, but not weights that are gathered once per step. MindSpore's offload_param.
+    """
 
     gradients: CategorySpec | None = None
-    """Gradients, which leave behind the backward of each block and are added up there. Disks do not add: what
-    lies there comes to the memory of the host for every further term. Those that are reduced once per step
-    are on the device for it, and so not these."""
+    """Gradients, copied to the host after the backward of each block and accumulated there. Sums on a disk
+    are read into host memory for every addition. Gradients that are reduced once per step stay on the device
+    and are not offloaded."""
 
     optimizer_states: CategorySpec | None = None
-    """States and master copies of parameters; the update runs on the device, around which they are copied."""
+    """Optimizer states and master copies; the update runs on the device, and they are copied before and after
+    it."""
 
     activations: CategorySpec | None = None
-    """What the forward leaves for the backward; with recompute these are the inputs of layers. MindSpore's
-    offload_checkpoint."""
+    """Activations that the forward saves for the backward; with recomputation, the inputs of layers.
+    MindSpore's offload_checkpoint."""
 
     auto: StrictBool = Field(default=False, validation_alias=AliasChoices("auto", "auto_offload"))
-    """What keeps every device under its memory is chosen by simulation, what is idle longest first, and it is
-    said what was."""
+    """Automatic mode: what to offload is chosen by simulation so that every device stays within its memory,
+    starting with values that are idle longest; the choice is reported."""
 
     to: Literal["host", "disk"] = "host"
-    """Where the automatic mode puts things."""
+    """Where the automatic mode stores offloaded values."""
 
     max_device_memory: Bytes | None = None
-    """What the automatic mode keeps every device under; its memory if absent."""
+    """Memory limit per device in the automatic mode; the device's memory if absent."""
 
     hbm_ratio: Share = 1.0
-    """The share of that which it may use."""
+    """Share of that limit that may be used."""
 
     host_memory: Bytes | None = Field(
         default=None, validation_alias=AliasChoices("host_memory", "offload_cpu_size")
     )
-    """What each device may take of its host's memory at most; what all hold must fit there anyhow."""
+    """Most host memory that each device may use; in any case the sum over all devices must fit into the
+    host's memory."""
 
     cpu_ratio: Share = 1.0
-    """The share of that which it may use."""
+    """Share of ``host_memory`` that may be used."""
 
     host_block: Bytes | None = Field(
         default=None, validation_alias=AliasChoices("host_block", "host_mem_block_size")
     )
-    """The memory of the host is taken in blocks of this size by every device; to the byte if absent."""
+    """Every device allocates host memory in blocks of this size; exactly what it needs if absent."""
 
     disk_space: Bytes | None = Field(
         default=None, validation_alias=AliasChoices("disk_space", "offload_disk_size")
     )
-    """What each device may take of its host's disks at most."""
+    """Most space that each device may use on its host's disks."""
 
     path: Name | None = Field(default=None, validation_alias=AliasChoices("path", "offload_path"))
-    """The folder on the disks. A host's disks are one here, so that it changes nothing, as is told."""
+    """The folder for offloaded values. All disks of a host count as one, so it has no effect; a note says so.
+    """
 
     pinned: StrictBool = Field(default=True, validation_alias=AliasChoices("pinned", "enable_pinned_mem"))
-    """Whether the memory of the host is pinned. What is not is copied through a buffer of the driver, at half
-    the rate."""
+    """Whether host memory is pinned. Unpinned memory is copied through a buffer of the driver, at half the
+    rate."""
 
     asynchronous: StrictBool = Field(
         default=True, validation_alias=AliasChoices("asynchronous", "enable_aio")
     )
-    """Whether several requests to the disks are under way at a time, or one."""
+    """Whether several disk requests may be in flight at a time, or only one."""
 
     block: Bytes = Field(default=2.0**20, validation_alias=AliasChoices("block", "aio_block_size"))
-    """Bytes of a request to the disks."""
+    """Bytes per disk request."""
 
     queue: PositiveInt = Field(default=8, validation_alias=AliasChoices("queue", "aio_queue_size"))
-    """Requests of a device under way at a time."""
+    """Disk requests in flight per device."""
 
     access: Duration = 100e-6
-    """What a request takes before its bytes flow: the class of NVMe drives (assumed). So disks give a device
-    at most ``queue`` blocks in this time."""
+    """Latency of a disk request, typical of NVMe drives (assumed). A device therefore transfers at most
+    ``queue`` blocks in this time."""
 
     @classmethod
     def plain_schema(cls, keys: Mapping[str, JsonSchemaValue]) -> JsonSchemaValue:

@@ -134,27 +134,28 @@ class ShardingChoice:
 
 
 class FsdpSpec(Section):
-    """Fully sharded data parallelism as PyTorch's ``fully_shard`` does it."""
+    """Fully sharded data parallelism as in PyTorch's ``fully_shard``."""
 
     reshard_after_forward: bool = True
-    """Whether gathered weights are dropped behind the forward and gathered again for the backward."""
+    """Whether gathered weights are freed after the forward and gathered again for the backward."""
 
 
 class OptimizerShardingSpec(Section):
-    """What lies sharded over the data-parallel ranks: one of the shorthands, or the explicit form."""
+    """What is sharded over the data-parallel ranks: one of the shorthands, or the explicit form."""
 
     zero: Literal[0, 1, 2, 3] | None = None
-    """ZeRO: 1 shards optimizer states, 2 gradients too, 3 weights too."""
+    """ZeRO stage: 1 shards optimizer states, 2 also gradients, 3 also weights."""
 
     fsdp: FsdpSpec | None = None
-    """PyTorch FSDP: everything is sharded, the fp32 shard is the parameter and its cast is gathered."""
+    """PyTorch FSDP: everything is sharded; the fp32 shard is the parameter, and its cast is gathered."""
 
     mindspore: Literal["level1", "level2", "level3"] | None = None
-    """MindSpore's parallel optimizer: 1 shards states and weights, 2 gradients too, 3 gathers again. Over all
-    ranks of a stage that hold the same, unless axes says otherwise."""
+    """MindSpore's parallel optimizer: level1 shards states and weights, level2 also gradients, level3 also
+    gathers weights again for the backward. Over all ranks of a stage that hold the same parameter, unless
+    axes says otherwise."""
 
     gradient_accumulation_shard: StrictBool | None = None
-    """Of MindSpore's: whether gradients are accumulated in shards; as of level2 they are anyway."""
+    """Of MindSpore's levels: whether gradients are accumulated in shards; from level2 on they always are."""
 
     states: bool | None = None
     """Optimizer states and the master copy are sharded."""
@@ -163,38 +164,40 @@ class OptimizerShardingSpec(Section):
     """Gradients are reduced in every micro-batch and accumulated in shards."""
 
     weights: bool | None = None
-    """Weights are sharded and gathered for use, one block instance (layer, embedding, head) at a time."""
+    """Weights are sharded and gathered for use, one block (layer, embedding, head) at a time."""
 
     regather: bool | None = None
-    """Gathered weights are dropped behind the forward and gathered again for the backward; the default."""
+    """Gathered weights are freed after the forward and gathered again for the backward; true by default."""
 
     gather_once: bool | None = None
-    """Gathered weights are kept for all micro-batches of a step, as MindSpore's graph does where it does not
+    """Gathered weights are kept for all micro-batches of a step, as in MindSpore's graph if it does not
     gather again; otherwise until no micro-batch is between its forward and its backward."""
 
     keep_cast: bool | None = None
-    """Shards of the weights are kept in the compute format beside their master copy, as DeepSpeed does;
-    otherwise the sharded master copy is the parameter."""
+    """Weight shards are stored in the compute format beside their master copy, as in DeepSpeed; otherwise the
+    sharded master copy is the parameter."""
 
     split: Split | None = None
-    """flat: the parameter as one run of elements, padded. rows: its first dim, where that divides."""
+    """flat: the parameter is split as a flat, padded run of elements. rows: along its first dim, if
+    divisible."""
 
     axes: Name | Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
-    """Mesh axes or roles to shard over; batch and sequence axes unless said otherwise. Fewer of them give
-    hybrid sharding: reduce-scatter over these, all-reduce over the others."""
+    """Mesh axes or roles to shard over; by default the batch and sequence axes. A subset gives hybrid
+    sharding: reduce-scatter over these axes, all-reduce over the others."""
 
     min_bytes: Bytes | None = None
-    """Parameters with fewer bytes on a rank stay whole; 64 KiB for MindSpore, else 0."""
+    """Parameters with fewer bytes on a rank are not sharded; 64 KiB for MindSpore, else 0."""
 
     shard_size: Literal[-1] | PositiveInt = Field(
         default=-1, validation_alias=AliasChoices("shard_size", "optimizer_weight_shard_size")
     )
-    """Ranks that hold all parts of a parameter between them: neighbours, of those that hold the same; between
-    such groups gradients are all-reduced. -1, and a number that does not divide them: all of them."""
+    """How many neighbouring ranks, among those that replicate a parameter, hold all of its shards together;
+    between such groups gradients are all-reduced. -1, or a number that does not divide these ranks: all of
+    them."""
 
     whole: tuple[Name, ...] = ()
-    """Parameters by name, as patterns, that stay whole (MindSpore: ``Parameter.parallel_optimizer = False``):
-    ``["embedding.*", "layers.*.norm.weight"]``."""
+    """Patterns of names of parameters that are not sharded (MindSpore: ``Parameter.parallel_optimizer =
+    False``): ``["embedding.*", "layers.*.norm.weight"]``."""
 
     @model_validator(mode="after")
     def _is_one_form(self) -> OptimizerShardingSpec:

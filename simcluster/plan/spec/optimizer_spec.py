@@ -18,61 +18,64 @@ StateName = Literal["fp32", "fp16", "bf16", "fp8", "int8"]
 
 
 class RuleSpec(Section):
-    """An update rule and its constants."""
+    """An update rule and its hyperparameters."""
 
     kind: RuleKind = "adamw"
-    """Which update rule. lazy_adam and ftrl change only the rows of a table that were looked up, where its
-    gradient comes from one lookup alone; other parameters they change as a whole."""
+    """The update rule. lazy_adam and ftrl update only the rows of a table that were looked up, provided its
+    gradient comes from a single lookup; all other parameters they update as a whole."""
 
     states: StateName | dict[Name, StateName] = "fp32"
-    """Number format of momenta and moments, or of each: ``{moment1: bf16, moment2: fp8}``. int8 is quantised
-    block-wise, with an fp32 scale for 2,048 elements."""
+    """Number format of the optimizer states, for all or for each: ``{moment1: bf16, moment2: fp8}``. int8 is
+    quantised block-wise, with one fp32 scale per 2,048 elements."""
 
     learning_rate: PositiveFloat = 1e-4
-    """Step size; matters for values only."""
+    """Learning rate; affects numerical values only, not times."""
 
     weight_decay: NonNegativeFloat = 0.0
-    """Decay of the weights; matters for values only."""
+    """Weight decay; affects numerical values only, not times."""
 
     momentum: Fraction = 0.9
-    """Of the momentum optimizer."""
+    """Momentum coefficient of the momentum optimizer."""
 
     beta1: Fraction = 0.9
-    """Adam's first decay."""
+    """Adam's decay rate of the first moment."""
 
     beta2: Fraction = 0.999
-    """Adam's second decay."""
+    """Adam's decay rate of the second moment."""
 
     eps: PositiveFloat = 1e-8
-    """Adam's guard against division by zero."""
+    """Adam's epsilon, which prevents division by zero."""
 
     accumulator: PositiveFloat = 1.0
-    """What FTRL's sums of squares begin with."""
+    """Initial value of FTRL's accumulators of squared gradients."""
 
     l1: NonNegativeFloat = 1e-8
-    """FTRL's: up to this a weight is held at 0."""
+    """FTRL's L1 regularisation strength: the threshold up to which a weight stays 0."""
 
     l2: NonNegativeFloat = 1e-8
-    """FTRL's second regularisation."""
+    """FTRL's L2 regularisation strength."""
 
 
 class GroupSpec(RuleSpec):
-    """Parameters with an update rule of their own; a constant that is not written has its usual value."""
+    """A parameter group with its own update rule; hyperparameters that are not given have their default
+    values.
+    """
 
     match: Name
-    """A pattern of full names, such as ``embedding.*.weight``."""
+    """Pattern of full parameter names, such as ``embedding.*.weight``."""
 
 
 class OptimizerSpec(RuleSpec):
-    """The optimizer; ``adamw`` alone means its usual constants."""
+    """The optimizer; ``adamw`` alone means its default hyperparameters."""
 
     shorthand: ClassVar[str] = "kind"
 
     groups: tuple[GroupSpec, ...] = ()
-    """Parameters with rules of their own; later ones win over earlier ones."""
+    """Parameter groups with their own update rules; later entries win over earlier ones."""
 
     clip: PositiveFloat | None = None
-    """Gradients are scaled so that the norm of all of them together is at most this; absent: as they are."""
+    """Gradient clipping: gradients are scaled so that their global norm is at most this; absent: no clipping.
+    """
 
     @model_validator(mode="before")
     @classmethod

@@ -15,28 +15,29 @@ Where = Literal["both", "forward", "backward", "none"]
 
 
 class OverlapSpec(Section):
-    """How collectives over one axis go in chunks with the matmuls that read what they gather, or make what
-    they reduce: Transformer Engine's tp_comm_overlap, torchtitan's asynchronous tensor parallelism,
-    MindSpeed's communication over computation.
+    """Collectives over one axis are split into chunks that overlap with chunks of the matmul that consumes
+    what they gather, or produces what they reduce: Transformer Engine's tp_comm_overlap, torchtitan's
+    asynchronous tensor parallelism, MindSpeed's communication over computation.
     """
 
     shorthand: ClassVar[str] = "chunks"
 
     chunks: Annotated[int, Field(ge=2, strict=True)]
-    """Into how many chunks a collective and its matmul are cut along the dim that is gathered or scattered;
-    along the longest but the last where everything is reduced on all ranks."""
+    """Into how many chunks a collective and its matmul are split, along the dim that is gathered or
+    scattered; for all-reduces, along the longest dim except the last."""
 
     reach: Literal["matmul", "layer"] = "matmul"
-    """What goes in chunks: every collective with the one matmul it belongs to; or everything from one
-    attention to the next, so that chunks take turns in all of it (MindFormers' fine_grain_interleave)."""
+    """What is split into chunks. matmul: each collective with the one matmul it belongs to; layer: everything
+    from one attention to the next, with chunks taking turns throughout (MindFormers' fine_grain_interleave).
+    """
 
     gathers: Where = "both"
-    """All-gathers, with the first matmul that reads what they make: in which passes."""
+    """In which passes all-gathers are split with the first matmul that consumes their result."""
 
     reductions: Where | None = None
-    """Reduce-scatters and all-reduces, with the matmul that makes what they reduce: in which passes. If
-    absent, both with reach layer, else forward: in the backward they run beside the weight gradient anyway,
-    where the framework does not wait for them."""
+    """In which passes reduce-scatters and all-reduces are split with the matmul that produces their input. If
+    absent: both with ``reach: layer``, else forward, because in the backward they overlap with the weight
+    gradient anyway, unless the framework waits for them."""
 
     @model_validator(mode="before")
     @classmethod

@@ -42,29 +42,30 @@ USUAL_REUSE = 1000
 
 
 class TrainingSpec(Section):
-    """What one training step computes."""
+    """The workload of one training step."""
 
     global_batch: PositiveInt
     """Sequences per step over all ranks."""
 
     micro_batch: PositiveInt
-    """Sequences per micro-batch on each data-parallel rank; accumulation follows."""
+    """Sequences per micro-batch on each data-parallel rank; the number of gradient accumulation steps
+    follows."""
 
     batch_shares: dict[Name, Annotated[tuple[PositiveInt, ...], Field(min_length=1)]] = {}
-    """Unequal parts of the global batch by the coordinate along one axis: ``{data: [3, 3, 1, 1]}`` gives the
-    first two three times as many micro-batches as the last two. Equal if absent."""
+    """Unequal shares of the global batch, by coordinate along one mesh axis: ``{data: [3, 3, 1, 1]}`` gives
+    the first two three times as many micro-batches as the last two. Equal if absent."""
 
     seq_len: PositiveInt
     """Tokens per sequence."""
 
     precision: PrecisionSpec = PrecisionSpec()
-    """fp32, tf32, fp16, bf16, fp8 or nvfp4, or formats one by one."""
+    """fp32, tf32, fp16, bf16, fp8 or nvfp4, or each number format separately."""
 
     optimizer: OptimizerSpec = OptimizerSpec()
-    """sgd, momentum, adam, adamw, lamb, lazy_adam or ftrl, with its constants."""
+    """sgd, momentum, adam, adamw, lamb, lazy_adam or ftrl, with its hyperparameters."""
 
     routing: RoutingSpec = RoutingSpec()
-    """How many tokens every expert of a mixture gets: uniform, zipf:1.2, normal:0.3, or a histogram."""
+    """Distribution of tokens over the experts of a mixture: uniform, zipf:1.2, normal:0.3, or a histogram."""
 
     @property
     def formats(self) -> PrecisionSpec:
@@ -73,7 +74,7 @@ class TrainingSpec(Section):
 
 
 class RecipeSpec(CatalogSection):
-    """A recipe: strategies for a family of models, in the form users write them."""
+    """A recipe: strategies for a family of models, in the form in which scenarios write them."""
 
     noun: ClassVar[str] = "recipe"
 
@@ -87,7 +88,7 @@ class RecipeSpec(CatalogSection):
     """Later entries win."""
 
     optimizer_sharding: WrittenSharding | None = None
-    """What is sharded if the scenario says nothing about it."""
+    """What is sharded if the scenario does not say."""
 
     @classmethod
     def entries(cls) -> Mapping[str, Traversable]:
@@ -116,56 +117,62 @@ _NOT_MANUAL = (
 
 
 class ParallelSpec(Section):
-    """How the step is spread over the ranks."""
+    """How the step is distributed over the ranks."""
 
     mode: Literal["data", "semi_auto", "auto", "manual"] = "semi_auto"
-    """data: batch over the batch axes, nothing else. semi_auto: strategies, recipe, then that default. auto:
-    a search finds the strategies that are not written. manual (MindSpore's hybrid): what ``program`` says."""
+    """data: only the batch is split, over the batch axes. semi_auto: strategies, then the recipe, then the
+    default of mode data. auto: a search finds the strategies that are not given. manual (MindSpore's hybrid
+    parallel): exactly what ``program`` says."""
 
     search_mode: SearchMode | None = None
-    """Mode auto: dynamic_programming is optimal under its cost model, recursive_programming (if absent)
-    near-instant, sharding_propagation follows the operators that ``strategies`` configure."""
+    """Mode auto: dynamic_programming is optimal under its cost model; recursive_programming (if absent) is
+    almost instant; sharding_propagation propagates from the operators that ``strategies`` configure."""
 
     auto: AutoSpec = AutoSpec()
     """Mode auto: cost model, weights and options of the search."""
 
     mesh: dict[Name, PositiveInt | Literal["auto"]]
-    """Axes with their sizes, outermost first; they multiply to the devices of the cluster. One may be
-    ``auto``: as many as the others leave, as in ``{data: auto, tensor: 8}``."""
+    """Mesh axes with their sizes, outermost first; their product is the number of devices of the cluster. The
+    size of one axis may be ``auto``, so that it follows from the others: ``{data: auto, tensor: 8}``."""
 
     program: ProgramSpec | None = None
-    """Mode manual: what every rank runs, collectives included; the model is its one-device reference."""
+    """Mode manual: what every rank runs, including collectives; the model serves as the one-device reference.
+    """
 
     roles: dict[Name, Axes] = {}
-    """What axes are for; ``batch: [data, expert]``, ``experts: expert``, ``pipeline: pipeline`` unless said
-    otherwise."""
+    """Role -> axes with this role; by default ``batch: [data, expert]``, ``experts: expert``, ``pipeline:
+    pipeline``."""
 
     recipe: Name | None = None
-    """A shipped recipe; megatron where the mesh has an axis tensor, else data, as with propagate or shard."""
+    """A shipped recipe. Default: megatron if the mesh has a tensor axis, else data; data also with propagate
+    or shard."""
 
     strategies: tuple[StrategySpec, ...] = ()
-    """Strategies by operator pattern; they win over the recipe, later ones over earlier ones."""
+    """Strategies by operator pattern; they win over the recipe, and later ones over earlier ones."""
 
     context: Literal["gather", "ring", "ring_masked"] = "gather"
-    """How attention gets keys and values of the other parts of sequences, which the axes of the role sequence
-    split: gathered, or going around the ranks in turns, beside the work on those that are there. In a ring
-    causal scores that are hidden are not computed; ``ring_masked`` computes all and masks these, twice the
-    work, with tokens as they stand (MindSpeed's attention-mask-type general)."""
+    """Context parallelism: how attention gets keys and values of other parts of the sequences, which are
+    split over the axes of the role sequence. gather: by all-gather. ring: blocks travel around the ranks,
+    overlapped with attention on those present; scores hidden by the causal mask are not computed.
+    ring_masked: the same, but these are computed and masked, which doubles the work, and tokens stay in their
+    order (MindSpeed's attention-mask-type general)."""
 
     uneven: Literal["refuse", "pad"] = "refuse"
-    """What becomes of a dim that does not divide over the ranks that split it: refused, or padded, so that
-    all hold equally much, some of it for nothing."""
+    """What to do with a dim that its ranks do not divide evenly: refuse the plan, or pad the dim, so that all
+    ranks hold equally much, including padding."""
 
     redistribution: RedistributionSpec = RedistributionSpec()
-    """How tensors get from one layout to another: by the shortest path, or as MindSpore infers."""
+    """How tensors are converted from one layout to another: by the shortest path, or as MindSpore infers it.
+    """
 
     propagate: StrictBool = False
-    """Sharding propagation: operators that neither strategies nor a recipe that is named configure follow
-    their neighbours, each so that redistribution and its own kernels take least time."""
+    """Sharding propagation: operators that are configured neither by strategies nor by an explicitly named
+    recipe follow their neighbours; the layouts chosen minimise the time of redistributions and their own
+    kernels."""
 
     shard: tuple[SubgraphSpec, ...] = ()
-    """Pieces of the network that run as graphs and are sharded by what crosses their borders, as with
-    MindSpore's ``shard(fn, ...)``; everything else is dispatched operator by operator."""
+    """Parts of the network that run as graphs and are sharded by the layouts of their inputs and outputs, as
+    with MindSpore's ``shard(fn, ...)``; all other operators are dispatched one by one."""
 
     schedule: ScheduleSpec = ScheduleSpec()
     """The pipeline schedule."""
@@ -173,53 +180,53 @@ class ParallelSpec(Section):
     copies: PositiveInt = Field(
         default=1, validation_alias=AliasChoices("copies", "micro_batch_interleave_num", "interleave_num")
     )
-    """Multi-copy parallelism (MindSpore's MicroBatchInterleaved): the samples of every micro-batch are dealt
-    out to so many copies, which go through the network in turns, so that kernels of one run beside the
-    collectives of another. Smaller kernels are slower."""
+    """Multi-copy parallelism (MindSpore's MicroBatchInterleaved): every micro-batch is split into this many
+    copies that go through the network alternately, so that kernels of one overlap with collectives of
+    another. Smaller kernels are less efficient."""
 
     overlap: dict[Name, OverlapSpec] = {}
-    """Collectives of activations over an axis that go in chunks with their matmuls: ``{tensor: 4}``, or
-    ``{tensor: {chunks: 4, reductions: forward}}``."""
+    """Axes whose collectives of activations are split into chunks that overlap with their matmuls: ``{tensor:
+    4}``, or ``{tensor: {chunks: 4, reductions: forward}}``."""
 
     optimizer_sharding: WrittenSharding | None = None
-    """fsdp, ZeRO stages, MindSpore levels or the explicit form; the recipe's, if it has one."""
+    """fsdp, ZeRO stages, MindSpore's levels or the explicit form; if absent, that of the recipe, if any."""
 
     parameter_broadcast: StrictBool = False
-    """Whether initial parameters are broadcast from the first rank before the first step; else all ranks make
-    the same from one seed. Told beside the step, which does not contain it."""
+    """Whether initial parameters are broadcast from the first rank before the first step; otherwise all ranks
+    initialise them from the same seed. The broadcast is reported separately and is not part of the step."""
 
     gradients_mean: StrictBool | None = None
-    """MindSpore's: every data-parallel rank takes the mean over its own samples, and their gradients are
-    added (false, its default) or also divided by ``gradients_degree`` (true). Absent: the mean over the
+    """MindSpore's: every data-parallel rank averages the loss over its own samples, and gradients are summed
+    (false, MindSpore's default) or also divided by ``gradients_degree`` (true). Absent: the mean over the
     batch."""
 
     gradients_degree: PositiveInt | None = None
-    """What added gradients are divided by with gradients_mean; as many as there are data-parallel ranks if
-    absent, which makes it the mean over the batch."""
+    """Divisor of summed gradients with gradients_mean. If absent, the number of data-parallel ranks, which
+    gives the mean over the batch."""
 
     parameter_server: ParameterServerSpec | None = None
-    """Parameters on servers, to which the data-parallel workers of the mesh push gradients and from which
-    they pull weights, instead of adding up gradients among themselves."""
+    """Parameters are stored on servers. The data-parallel workers of the mesh push gradients to them and pull
+    weights from them, instead of reducing gradients among themselves."""
 
     recompute: RecomputeSpec = RecomputeSpec()
     """Activation recomputation."""
 
     offload: OffloadSpec = OffloadSpec()
-    """What lies in the memory or on the disks of hosts instead of on devices."""
+    """What is stored in host memory or on disks instead of on devices."""
 
     host: tuple[Name, ...] = ()
-    """Operators by full names, as patterns, that run on the processors of the host, as with MindSpore's
-    ``set_device("CPU")``: ``embedding.*.tokens``; ``*.update`` are optimizers (``Optimizer.target``). What
-    only they touch lies in the host's memory; everything else is copied."""
+    """Operators, by patterns of full names, that run on the host's CPUs, as with MindSpore's
+    ``set_device("CPU")``: ``embedding.*.tokens``; ``*.update`` are optimizers (``Optimizer.target``). Values
+    that only these use are stored in host memory; all others are copied."""
 
     fusion: FusionSpec = FusionSpec()
-    """Which gradients travel as one collective; the framework's choice if absent."""
+    """Which gradients and weights share a collective; the framework's choice if absent."""
 
     comm_subgraph_reuse: StrictBool | StrictInt | None = Field(
         default=None, validation_alias=AliasChoices("comm_subgraph_reuse", "comm_compiler_opt")
     )
-    """So many collectives of a stream that are alike are one reusable call, as with MindSpore's
-    MS_COMM_COMPILER_OPT; true and -1: 1,000. The host spends less on them, the network the same."""
+    """How many identical collectives of a stream form one reusable call, as with MindSpore's
+    MS_COMM_COMPILER_OPT; true and -1: 1,000. This saves host time only; the network is as busy as before."""
 
     all_reduce_fusion_config: Ends | None = None
     """MindSpore's short form of ``fusion: {all_reduce: {mode: index, config: ...}}``: [20, 35]."""

@@ -19,17 +19,15 @@ class ServerUpdate(enum.StrEnum):
 
 
 class ParameterServerSpec(Section):
-    """Servers, and what they do. Their ranks are behind those of the mesh, and behind them is their
-    scheduler's.
-    """
+    """Parameter servers. Their ranks follow those of the mesh; the rank of their scheduler comes last."""
 
     servers: PositiveInt = Field(default=1, validation_alias=AliasChoices("servers", "server_num"))
-    """How many servers; each is a rank on a processor."""
+    """Number of servers; each is one rank on a CPU."""
 
     update: ServerUpdate = ServerUpdate.SYNCHRONOUS
-    """synchronous: once per step, when the gradients of all workers are there. asynchronous: whenever those
-    of one worker are. stale_synchronous: so, too, but no worker goes on while another is ``staleness`` steps
-    behind."""
+    """synchronous: once per step, when the gradients of all workers have arrived. asynchronous: whenever the
+    gradients of one worker have arrived. stale_synchronous: likewise, but the fastest worker waits if it
+    would get more than ``staleness`` steps ahead of the slowest."""
 
     staleness: NonNegativeInt | None = None
     """Of stale_synchronous: how many steps the fastest worker may be ahead of the slowest."""
@@ -38,18 +36,18 @@ class ParameterServerSpec(Section):
         tuple[Name, ...],
         Field(min_length=1, validation_alias=AliasChoices("parameters", "set_param_ps")),
     ] = ("*",)
-    """Which parameters are on servers, by full names, as patterns (MindSpore's ``set_param_ps``); the
-    gradients of others are added up by the workers, which update them."""
+    """Which parameters are on servers, by patterns of full names (MindSpore's ``set_param_ps``); gradients of
+    all others are all-reduced by the workers, which update them."""
 
     vocab_cache_size: NonNegativeInt = 0
-    """Rows of every embedding table on servers that a worker keeps on its device; 0: none."""
+    """How many rows of each embedding table on servers a worker caches on its device; 0: none."""
 
     ids: Annotated[Name, Field(pattern=r"^(uniform|zipf:[0-9]+(\.[0-9]+)?)$")] = "uniform"
-    """How often rows of tables are looked up: uniform, or zipf with its exponent, as ``zipf:1.05``. By
-    this law it is drawn how many rows of a batch are different, and in the cache."""
+    """Distribution of the table rows that are looked up: uniform, or zipf with its exponent, as
+    ``zipf:1.05``. From it are drawn how many distinct rows a batch has, and how many of these are cached."""
 
     seed: NonNegativeInt = 0
-    """Of that draw."""
+    """Random seed of that draw."""
 
     @model_validator(mode="after")
     def _is_consistent(self) -> ParameterServerSpec:

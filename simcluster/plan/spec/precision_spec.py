@@ -20,43 +20,44 @@ not those of embedding and head."""
 
 
 class Fp8Spec(Section):
-    """Which matrix products run in fp8, and what becomes of the copies of their operands."""
+    """Which matmuls run in fp8, and how the fp8 copies of their operands are communicated and saved."""
 
     operators: Annotated[tuple[Name, ...], Field(min_length=1)] = PRODUCTS
-    """Operator names, as patterns: their products, forward and backward, run on fp8 operands. The rest stays
-    as it is: attention, norms, and products of other operators."""
+    """Operator names, as patterns, whose matmuls run on fp8 operands, forward and backward. Everything else,
+    such as attention, norms and matmuls of other operators, stays in the compute format."""
 
     communication: Literal["compute", "fp8"] | None = None
-    """fp8: where an operand is redistributed, it is cast before and travels in fp8. If absent, as the
-    framework gathers operands; what experts exchange then travels as it is computed."""
+    """fp8: operands that are redistributed are cast first and communicated in fp8. If absent, the framework
+    decides for gathered operands, and tokens exchanged between experts stay in the compute format."""
 
     saved: Literal["fp8", "compute"] = "fp8"
-    """What is kept of an input for the weight gradient: its copy in fp8, or itself to be cast again. Of an
-    input that is cast behind a redistribution, what was there before is kept."""
+    """What is saved of an input for the weight gradient: its fp8 copy, or the input itself, which is cast
+    again. If an input is cast after a redistribution, the tensor before the redistribution is saved."""
 
 
 class Nvfp4Spec(Section):
-    """Which matrix products run in nvfp4, and what becomes of the copies of their operands.
+    """Which matmuls run in nvfp4, and how the nvfp4 copies of their operands are communicated and saved.
 
-    Every operand that a backward product reads has two copies: blocks of 16 elements that share a scale lie
-    along the dim that a product sums over.
+    Every operand that a backward matmul reads has two copies, because the blocks of 16 elements that share a
+    scale lie along the dim that is contracted.
     """
 
     operators: Annotated[tuple[Name, ...], Field(min_length=1)] = PRODUCTS
-    """Operator names, as patterns: their products, forward and backward, run on nvfp4 operands. Recipes leave
-    some layers out, which then stay in bf16."""
+    """Operator names, as patterns, whose matmuls run on nvfp4 operands, forward and backward. Training
+    recipes leave out some layers, which then stay in bf16."""
 
     communication: Literal["compute", "nvfp4"] | None = None
-    """nvfp4: where an operand is redistributed, it is cast before and travels in nvfp4. If absent, as the
-    framework gathers operands; what experts exchange then travels as it is computed."""
+    """nvfp4: operands that are redistributed are cast first and communicated in nvfp4. If absent, the
+    framework decides for gathered operands, and tokens exchanged between experts stay in the compute format.
+    """
 
     saved: Literal["nvfp4", "compute"] = "nvfp4"
-    """What is kept of an input for the weight gradient: its transposed copy in nvfp4, or itself to be cast
-    again."""
+    """What is saved of an input for the weight gradient: its transposed nvfp4 copy, or the input itself,
+    which is cast again."""
 
 
 class PrecisionSpec(Section):
-    """Number formats; ``bf16`` alone: bf16 weights and activations, fp32 gradients and master copy.
+    """Number formats. ``bf16`` alone: bf16 weights and activations, fp32 gradients and master copy.
 
     ``tf32`` alone is ``{compute: fp32, matmul: tf32}``, ``fp8`` alone ``{compute: bf16, matmul: fp8}``, and
     ``nvfp4`` likewise.
@@ -65,23 +66,23 @@ class PrecisionSpec(Section):
     shorthand: ClassVar[str] = "matmul"
 
     compute: FloatName = "bf16"
-    """Activations and the weights they meet."""
+    """Format of activations and of the weights used with them."""
 
     matmul: MatmulName | None = None
-    """What matrix units multiply; the same as compute if absent. tf32 concerns their rate only, fp8
-    and nvfp4 cast operands."""
+    """Input format of matmuls; the same as compute if absent. tf32 changes only their rate; for fp8 and nvfp4
+    operands are cast."""
 
     fp8: Fp8Spec | None = None
-    """Which products run in fp8, with matmul fp8."""
+    """Which matmuls run in fp8, with ``matmul: fp8``."""
 
     nvfp4: Nvfp4Spec | None = None
-    """Which products run in nvfp4, with matmul nvfp4."""
+    """Which matmuls run in nvfp4, with ``matmul: nvfp4``."""
 
     gradients: FloatName | None = None
-    """Accumulated and reduced parameter gradients; the framework's choice if absent."""
+    """Format in which parameter gradients are accumulated and reduced; the framework's choice if absent."""
 
     master: Literal["fp32", "none"] | None = None
-    """The master copy the optimizer updates; fp32 unless compute is fp32."""
+    """Format of the master copy that the optimizer updates; if absent, fp32 unless compute is fp32."""
 
     @model_validator(mode="before")
     @classmethod

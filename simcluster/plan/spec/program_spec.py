@@ -16,14 +16,14 @@ GroupName = Name | Annotated[tuple[Name, ...], Field(min_length=1)]
 
 
 class PartSpec(Section):
-    """Which part of one of the reference's tensors a rank has: ``{of: fc1.weight, split: {1: tensor}}``."""
+    """Which part of a tensor of the reference model a rank has: ``{of: fc1.weight, split: {1: tensor}}``."""
 
     of: Name | None = None
-    """The parameter of the one-device reference; the one of this name if absent. Feeds always have the name
-    of the reference's."""
+    """The parameter of the one-device reference; the one of the same name if absent. Feeds always have the
+    name of the reference's."""
 
     split: dict[NonNegativeInt, GroupName] = {}
-    """Dim -> the group over which it is split, by a rank's place in its own; other dims are whole."""
+    """Dim -> group over which it is split, by the rank's position in its group; other dims are not split."""
 
     @model_validator(mode="before")
     @classmethod
@@ -32,22 +32,22 @@ class PartSpec(Section):
 
 
 class GradientSpec(Section):
-    """What becomes of gradients before the update: ``{match: "*", group: world, mean: true}``."""
+    """How gradients are reduced before the update: ``{match: "*", group: world, mean: true}``."""
 
     match: Name = "*"
-    """Parameters by name, as a pattern; later entries win."""
+    """Pattern of parameter names; later entries win."""
 
     op: Literal["all_reduce", "none"] = "all_reduce"
-    """all_reduce adds up those of a group, as ``DistributedGradReducer`` does; none: nothing."""
+    """all_reduce sums gradients over a group, as ``DistributedGradReducer`` does; none: no reduction."""
 
     group: GroupName = "world"
-    """The group."""
+    """The group of ranks."""
 
     mean: StrictBool = False
     """Whether the sum is divided by ``degree``."""
 
     degree: PositiveInt | None = None
-    """What it is divided by; the size of the group if absent."""
+    """The divisor; the size of the group if absent."""
 
     @model_validator(mode="after")
     def _is_consistent(self) -> GradientSpec:
@@ -59,33 +59,34 @@ class GradientSpec(Section):
 
 
 class ProgramSpec(Section):
-    """A graph of local shapes with the collectives in it, and which part of the reference's tensors is where.
+    """A graph with local shapes, its collectives, and which part of each reference tensor a rank has.
 
     MindSpore's hybrid parallel: nothing is inserted that is not written.
     """
 
     groups: dict[Name, tuple[tuple[NonNegativeInt, ...], ...]] = {}
-    """Explicit groups, as ``create_group(name, rank_ids)`` makes them: name -> lists of ranks, equally long,
-    no rank in two of them. Axes of the mesh are groups of their own name; ``world`` is all ranks."""
+    """Explicit groups, as made by ``create_group(name, rank_ids)``: name -> disjoint lists of ranks of equal
+    length. Mesh axes are groups of the same name; ``world`` is all ranks."""
 
     feeds: dict[Name, PartSpec] = {}
-    """The reference's feeds, and which part of each a rank reads."""
+    """Feeds of the reference model, and which part of each a rank reads."""
 
     parameters: dict[Name, PartSpec] = {}
-    """What is trained, by its name in the program."""
+    """Trainable parameters, by their names in the program."""
 
     operators: Annotated[tuple[dict[Name, Any], ...], Field(min_length=1)]
-    """In order, as in ``model.graph``, with local shapes; ``ranks`` says which ranks run one, if not all do,
-    and others may run one of the same name.
-    ``part`` ({dim: group}) tells one whose result depends on where its part begins, as a table of which a
-    rank has some rows. The collectives are all_reduce, all_gather, reduce_scatter, broadcast, reduce,
-    all_to_all, all_to_all_v, neighbor_exchange, neighbor_exchange_v2, send, receive, barrier."""
+    """In execution order, as in ``model.graph``, with local shapes. ``ranks`` restricts an operator to some
+    ranks; others may run another operator of the same name. ``part`` ({dim: group}) is for operators whose
+    result depends on where the rank's part begins, such as a lookup in a table of which the rank has some
+    rows. Collectives are all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, all_to_all_v,
+    neighbor_exchange, neighbor_exchange_v2, send, receive, barrier."""
 
     loss: Name
-    """The operator whose result is the loss, on the ranks that have it."""
+    """The operator whose result is the loss, on the ranks that run it."""
 
     gradients: tuple[GradientSpec, ...] = ()
-    """What becomes of gradients before the update; what no entry fits is updated with what the rank has."""
+    """How gradients are reduced before the update; parameters that no entry matches are updated with the
+    rank's local gradients."""
 
     @model_validator(mode="after")
     def _is_written(self) -> ProgramSpec:

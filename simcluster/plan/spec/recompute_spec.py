@@ -47,37 +47,40 @@ def _or_boolean(written: dict[str, Any]) -> None:
 
 
 class RecomputeSpec(Section):
-    """What is computed again in the backward instead of kept; all, auto or numbers alone are layers."""
+    """Activation recomputation: what the backward computes again instead of keeping it. ``all``, ``auto`` or
+    numbers alone are ``layers``.
+    """
 
     shorthand: ClassVar[str] = "layers"
 
     layers: Layers = Field(default="none", json_schema_extra=_or_boolean)
-    """all: every layer keeps only its input and runs its forward again; a number: so many layers, the first
-    ones of each stage; a list: so many of every stage, or ``[[...], [...]]`` of every chunk of layers on
-    every stage, or which by name, as patterns: ``["layers.{0,5}"]``. auto: of what fits into memory the
-    fastest, with as few layers as possible, and it is said what was chosen."""
+    """all: every layer saves only its input and runs its forward again. A number: the first so many layers of
+    each stage. A list: the number for each stage, ``[[...], [...]]`` for each chunk of layers on each stage,
+    or the names of layers, as patterns: ``["layers.{0,5}"]``. auto: the fastest choice that fits into memory,
+    with as few recomputed layers as possible; the choice is reported."""
 
     operators: tuple[Name, ...] = ()
-    """Operators by name, ``layers.*.attention.core``: their outputs are dropped and made again from their
-    inputs, which are kept. Layers that are recomputed whole are not concerned."""
+    """Selective recomputation: names of operators, such as ``layers.*.attention.core``, whose outputs are
+    discarded and recomputed from their inputs, which are saved. Layers that are recomputed whole are not
+    affected."""
 
     collectives: StrictBool = Field(
         default=True, validation_alias=AliasChoices("collectives", "mp_comm_recompute")
     )
-    """Whether what is computed again runs its collectives again; false keeps what they gathered or reduced,
-    and computes again only what is needed besides."""
+    """Whether recomputation runs its collectives again; false: their results are saved, and only the rest of
+    what is needed is recomputed."""
 
     gathers: StrictBool = Field(
         default=False, validation_alias=AliasChoices("gathers", "parallel_optimizer_comm_recompute")
     )
-    """Whether sharded weights of layers that run again are gathered again for it, where optimizer_sharding
-    keeps them otherwise."""
+    """Whether sharded weights of recomputed layers are gathered again for the recomputation, where
+    optimizer_sharding would otherwise keep them."""
 
     slice: StrictBool = Field(
         default=False, validation_alias=AliasChoices("slice", "recompute_slice_activation")
     )
-    """Whether ranks that keep the same input of a recomputed layer keep a part each, and gather it again for
-    the backward; not over batch and pipeline axes."""
+    """Whether ranks that save the same input of a recomputed layer save only a slice each, and gather it
+    again for the backward; not over batch and pipeline axes."""
 
     @model_validator(mode="before")
     @classmethod

@@ -10,22 +10,23 @@ from simcluster.document import Section
 
 
 class RedistributionSpec(Section):
-    """How activations and their gradients get from layout to layout; ``mindspore`` alone is its usual way.
+    """How activations and their gradients are converted between layouts; ``mindspore`` alone uses its
+    defaults.
 
-    What lies in flat buffers, and the gradients of parameters, take the shortest path in any case.
+    Flat buffers and parameter gradients always take the shortest path.
     """
 
     shorthand: ClassVar[str] = "kind"
 
     kind: Literal["shortest", "mindspore"] = "shortest"
-    """shortest: the cheapest sequence on this cluster. mindspore: the sequence its inference gives, whatever
-    that costs; sums that are due are all-reduced first."""
+    """shortest: the cheapest sequence of operations on this cluster. mindspore: the sequence that MindSpore
+    infers, whatever its cost; partial sums are all-reduced first."""
 
     all_to_all: StrictBool | None = Field(
         default=None, validation_alias=AliasChoices("all_to_all", "enable_alltoall")
     )
-    """Whether dims exchange axes by all-to-all; otherwise they gather and slice. By default the shortest path
-    does, and mindspore does not, as its enable_alltoall is false unless set."""
+    """Whether a mesh axis is moved from one dim to another by all-to-all; otherwise by all-gather and slice.
+    Default: true for shortest, false for mindspore, whose enable_alltoall is false unless set."""
 
     @model_validator(mode="before")
     @classmethod

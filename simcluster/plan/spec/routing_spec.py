@@ -14,24 +14,24 @@ Row = Annotated[tuple[NonNegativeFloat, ...], Field(min_length=1)]
 
 
 class RoutingSpec(Section):
-    """How unevenly the experts of a mixture are chosen while a step is timed; a law alone, or more of it."""
+    """How unevenly tokens are distributed over experts in a timed step: a law, or more settings."""
 
     shorthand: ClassVar[str] = "law"
 
     law: Name = "uniform"
-    """uniform: every expert gets equally many tokens. zipf:1.2: the k-th favourite of a layer is chosen
-    k ** -1.2 times as often as the first. normal:0.3: experts are chosen around the mean, with this relative
-    deviation. No expert gets a token twice."""
+    """uniform: every expert gets equally many tokens. zipf:1.2: the k-th most popular expert of a layer is
+    chosen k ** -1.2 times as often as the first. normal:0.3: each expert's popularity is drawn from a normal
+    distribution with this relative standard deviation. No token goes to the same expert twice."""
 
     seed: NonNegativeInt = 0
-    """Which experts are the favourites of a layer."""
+    """Random seed for the popularity of experts."""
 
     drawn: Literal["layer", "micro_batch"] = "layer"
-    """What has favourites of its own: a layer throughout the step, or every micro-batch in it."""
+    """How often popularity is drawn: once per layer for the whole step, or anew for every micro-batch."""
 
     histogram: Row | Annotated[tuple[Row, ...], Field(min_length=1)] | None = None
-    """In place of a law: how many tokens every expert got, in any unit, for all layers or a row for each that
-    has experts."""
+    """Instead of a law: how many tokens each expert gets, in any unit; one row for all layers, or one row for
+    each layer that has experts."""
 
     @model_validator(mode="before")
     @classmethod

@@ -37,40 +37,43 @@ class ScheduleSpec(Section):
     shorthand: ClassVar[str] = "kind"
 
     kind: Name = Field(default="1f1b", json_schema_extra=_kinds_in_schema)
-    """Which rule orders the forwards and backwards of the micro-batches; text: ``text`` does."""
+    """Which schedule orders the forwards and backwards of micro-batches; with ``text``, the key ``text``
+    does."""
 
     chunks: PositiveInt | None = None
-    """Of interleaved schedules: pieces of the model on each stage; 2 if absent."""
+    """Of interleaved schedules: model chunks per stage; 2 if absent."""
 
     slices: PositiveInt | None = Field(
         default=None, validation_alias=AliasChoices("slices", "seq_split_num", "seq_chunks")
     )
-    """Of schedules that cut sequences (seqpipe): into how many parts; 2 if absent."""
+    """Of schedules that split sequences (seqpipe): into how many slices; 2 if absent."""
 
     text: Name | None = None
-    """Of kind text: a line per stage, F0 F1 B0 ...; F0c1 is of chunk 1, F0s1 of the second slice of the
-    sequences, I0 and W0 are the halves of B0, R0 is what it computes again."""
+    """Of kind text: one line per stage, such as F0 F1 B0 ... F0c1 is of chunk 1, F0s1 of the second slice of
+    the sequences; I0 and W0 are the halves of B0 (input and weight gradients), R0 is its recomputation."""
 
     pairs: bool | None = None
-    """Of 1f1b and interleaved: whether every backward runs beside the forward that follows it, so that what
-    one of them exchanges travels while the other computes (Megatron-Core's
-    overlap-moe-expert-parallel-comm). Not, if absent."""
+    """Of 1f1b and interleaved: whether every backward runs concurrently with the forward that follows it, so
+    that communication of one overlaps with computation of the other (Megatron-Core's
+    overlap-moe-expert-parallel-comm). false if absent."""
 
     kept_for_weights: Fraction | None = None
-    """Of zb_h1 and zb_h2: which share of a forward's activations stays for its weight gradients; 32 h of
-    34 h + 5 a s in a GPT with unfused attention. With it these wait as long as the memory of p (zb_h2: 2 p)
-    forwards leaves room, as with schedules that the paper's search finds; if absent, a fixed number."""
+    """Of zb_h1 and zb_h2: the share of a forward's activations that is kept for its weight gradients; 32 h of
+    34 h + 5 a s in a GPT with unfused attention. Weight gradients are then delayed as long as activations fit
+    into the memory of p forwards (zb_h2: 2 p), as in the schedules found by the paper's search. If absent,
+    they are delayed by a fixed number of micro-batches."""
 
     placement: Literal["wrapped", "folded"] | None = None
-    """Of kind text, with chunks: from the last stage on to the first again (if absent), or folded back."""
+    """Of kind text, with chunks: after the last stage the next chunk starts at the first stage again
+    (wrapped; if absent), or returns from the last stage to the first (folded)."""
 
     stages: Literal["auto"] | LayerCounts | tuple[LayerCounts, ...] = "auto"
-    """Layers of each stage, or auto: equal, where that divides. With chunks, one such list for each chunk.
-    The first stage may have none, and hold the embedding alone, and the last one, with the head."""
+    """Number of layers of each stage; auto: equal, if divisible. With chunks, one such list per chunk. The
+    first stage may have 0 layers and hold only the embedding, and the last one only the head."""
 
     p2p: Literal["overlapped", "blocking"] | None = None
-    """Receives posted one action ahead on streams of their own, or transfers that kernels wait for; the
-    framework's choice if absent (overlapped in the ideal one)."""
+    """overlapped: receives are posted one action ahead on separate streams. blocking: kernels wait for
+    transfers. The framework's choice if absent (overlapped in the ideal one)."""
 
     @model_validator(mode="before")
     @classmethod

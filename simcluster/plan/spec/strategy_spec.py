@@ -60,16 +60,16 @@ OperandsField = Annotated[WrittenOperands, BeforeValidator(read_operands)]
 
 
 class LayoutSpec(Section):
-    """A named device matrix as MindSpore's ``Layout`` has it; its aliases stand where axes could."""
+    """A named device matrix, as in MindSpore's ``Layout``; its aliases take the place of mesh axes."""
 
     device_matrix: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
-    """How many ranks along each of its dims, outermost first."""
+    """Number of ranks along each dim, outermost first."""
 
     alias_name: Annotated[tuple[Name, ...], Field(min_length=1)]
-    """What they are called in ``in`` and ``out``."""
+    """Names of these dims, to be used in ``in`` and ``out``."""
 
     rank_list: tuple[int, ...] | None = None
-    """The ranks of a stage in the order of the matrix, row by row; 0, 1, 2 and so on if absent."""
+    """The ranks of a stage in row-major order of the matrix; 0, 1, 2 and so on if absent."""
 
     @model_validator(mode="after")
     def _is_possible(self) -> LayoutSpec:
@@ -85,37 +85,39 @@ class LayoutSpec(Section):
 
 
 class StrategySpec(Section):
-    """A strategy for the operators whose names match a pattern: by iteration dim, or by operand."""
+    """A strategy for the operators whose names match a pattern, by iteration dim or by operand."""
 
     match: Name
     """Operator names: ``layers.*.mlp.up``, with ``*``, ``?`` and ``{a,b}``."""
 
     split: dict[Name, Axes] | Annotated[tuple[dict[Name, Axes], ...], Field(min_length=1)] | None = None
-    """Iteration dim -> mesh axis, role or list of them, outer first; of several such maps the first that
-    divides. Dims that are not named stay whole, except batch, which follows the role batch."""
+    """Iteration dim -> mesh axis, role or list of them, outermost first; of several such maps, the first
+    whose dims divide evenly is used. Dims that are not named are not split, except batch, which follows the
+    role batch."""
 
     inputs: OperandsField | None = Field(
         default=None, validation_alias=AliasChoices("in", "in_strategy", "inputs")
     )
-    """Per input a list with, per dim, an axis, a list of them (outer first), or 1 for whole: ``[[data, 1],
-    [1, tensor]]``. Or numbers of parts as MindSpore's shard() has them, ``((4, 1), (1, 2))``: the device
-    matrix follows, and mesh axes are cut where it needs that. null: nothing is said of an input."""
+    """For each input, a list with one entry per dim: an axis, a list of axes (outermost first), or 1 for not
+    split: ``[[data, 1], [1, tensor]]``. Or numbers of parts as in MindSpore's shard(), ``((4, 1), (1, 2))``;
+    the device matrix follows from them, and mesh axes are split where necessary. null: this input is left
+    open."""
 
     outputs: OperandsField | None = Field(
         default=None, validation_alias=AliasChoices("out", "out_strategy", "outputs")
     )
-    """The same for results: they are redistributed to it right behind the operator where they lie
-    otherwise. null: as it follows."""
+    """The same for results, which are redistributed to this layout directly after the operator if they have
+    another. null: the layout that follows from the inputs."""
 
     layout: LayoutSpec | None = None
-    """A named device matrix whose aliases are used instead of axes of the mesh."""
+    """A named device matrix whose aliases are used instead of mesh axes."""
 
     repeated_on: Literal["left", "right"] | None = None
-    """Where fewer parts than ranks are written: whether the replicas are the outermost ranks (left, as in
-    MindSpore) or neighbours (right)."""
+    """If there are fewer parts than ranks: whether the replicas are along the outermost dim of the device
+    matrix (left, as in MindSpore) or are neighbouring ranks (right)."""
 
     forward_reduce_scatter: StrictBool = False
-    """Sums due in a result are scattered over its first dim instead of being all-reduced."""
+    """Partial sums of a result are reduce-scattered along its first dim instead of all-reduced."""
 
     @model_validator(mode="after")
     def _is_one_form(self) -> StrategySpec:

@@ -22,36 +22,36 @@ ParameterField = Annotated[tuple[WrittenEntry, ...], BeforeValidator(_parameter)
 
 
 class SubgraphSpec(Section):
-    """A piece of the network that runs as a graph, as with MindSpore's ``shard(fn, ...)``.
+    """A part of the network that runs as one graph, as with MindSpore's ``shard(fn, ...)``.
 
-    Only what crosses its border is said; the operators inside follow by sharding propagation.
+    Only layouts at its boundary are given; those of operators inside follow by sharding propagation.
     """
 
     piece: Name
-    """Operators or modules by name: ``layers.*.mlp``, ``layers.*.mlp.{up,activation,down}``. What fits in one
-    layer is one piece."""
+    """Names of operators or modules: ``layers.*.mlp``, ``layers.*.mlp.{up,activation,down}``. All matches
+    within one layer form one graph."""
 
     inputs: OperandsField | None = Field(
         default=None, validation_alias=AliasChoices("in", "in_strategy", "inputs")
     )
-    """Per input of the piece a list with, per dim, an axis, a list of them, or 1 for whole; or numbers of
-    parts, ``((4, 1, 1),)``. null: nothing is said of an input."""
+    """For each input of the piece, a list with one entry per dim: an axis, a list of axes, or 1 for not
+    split; or numbers of parts, ``((4, 1, 1),)``. null: this input is left open."""
 
     outputs: OperandsField | None = Field(
         default=None, validation_alias=AliasChoices("out", "out_strategy", "outputs")
     )
-    """The same for what the piece makes for others."""
+    """The same for the outputs of the piece."""
 
     parameter_plan: dict[Name, ParameterField] = {}
-    """Parameter -> how it is split, dim by dim: ``{up.weight: [1, tensor]}``. By its name in the piece, in
-    the layer, or in full, with patterns."""
+    """Parameter -> how each of its dims is split: ``{up.weight: [1, tensor]}``. The name may be that in the
+    piece, in the layer, or the full name, with patterns."""
 
     device: DeviceKind | None = None
-    """What the piece runs on; it must be what the cluster has. Any if absent."""
+    """Kind of device on which the piece runs; it must be the cluster's. Any if absent."""
 
     level: Literal[0, 1, 2] = 0
-    """What propagation looks for inside: 0 least communication, and then the fastest kernels; 1 the fewest
-    bytes on a rank; 2 the least time of both together."""
+    """What propagation minimises inside: 0: communication, then kernel time; 1: bytes per rank; 2: the total
+    time of both."""
 
     def build(self, place: int) -> ShardRequest:
         """The same as the planner has it; ``place`` is its number in ``parallel.shard``."""

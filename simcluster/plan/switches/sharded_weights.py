@@ -6,14 +6,12 @@ from simcluster.plan.switches.switch import FrameworkSwitch
 
 
 class UnitCopies(FrameworkSwitch, kind="unit_copies"):
-    """Copies of fully sharded weights and of their gradients, besides gathering and scattering them.
-
-    ``flat``, FSDP1: weights are views of one flat parameter. Autograd puts their gradients together into a
-    flat gradient, which is cast to the format of the reduction and divided before it is scattered, each in a
-    pass. ``by_parameter``, FSDP2: what was gathered is copied into the parameters, and gradients are copied,
-    and cast with it, into what is scattered; NCCL divides.
-    (``_runtime_utils.py`` of torch/distributed/fsdp; ``_fsdp_collectives.py`` of its _fully_shard; from
-    memory.)
+    """Copies of fully sharded weights and their gradients, besides all-gather and reduce-scatter. ``flat``
+    (FSDP1): weights are views of one flat parameter; autograd assembles their gradients into a flat gradient,
+    which is cast to the reduction format and divided before the reduce-scatter, one pass each.
+    ``by_parameter`` (FSDP2): gathered weights are copied into the parameters, and gradients are copied, and
+    cast with it, into the reduce-scatter input; NCCL divides. (``_runtime_utils.py`` of
+    torch/distributed/fsdp; ``_fsdp_collectives.py`` of its _fully_shard; from memory.)
     """
 
     NONE = "none", "sharded weights gathered in place"
