@@ -20,6 +20,7 @@ from pydantic import (
     GetJsonSchemaHandler,
     TypeAdapter,
 )
+from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -97,6 +98,13 @@ def _prepare(schema: Any, resolve: Callable[[Any], Any], seen: set[int]) -> None
         ]
 
 
+def _other_names(field: FieldInfo) -> list[str]:
+    """The names of a key besides that of its field, which is none where Python has no such name."""
+    alias = field.validation_alias
+    choices = alias.choices if isinstance(alias, AliasChoices) else [alias]
+    return [choice for choice in choices if isinstance(choice, str)]
+
+
 def _spread(schema: JsonSchemaValue, names: list[str]) -> None:
     """Gives a property all its names; if it is required, one of them is."""
     properties = schema.get("properties", {})
@@ -156,8 +164,9 @@ class Section(BaseModel):
         target = handler.resolve_ref_schema(written)
         descriptions = field_descriptions(cls)
         for name, field in cls.model_fields.items():
-            alias = field.validation_alias
-            shown = target.get("properties", {}).get(alias if isinstance(alias, str) else name, {})
+            names = list(dict.fromkeys([name, *_other_names(field)]))
+            properties = target.get("properties", {})
+            shown: JsonSchemaValue = next((properties[key] for key in names if key in properties), {})
             if name in descriptions:
                 shown["description"] = descriptions[name]
             if "default" in shown:
@@ -166,8 +175,7 @@ class Section(BaseModel):
             if isinstance(shown.get("default"), dict):
                 del shown["default"]  # the section's own keys show their defaults
             if isinstance(field.validation_alias, AliasChoices):
-                names = [str(choice) for choice in field.validation_alias.choices]
-                _spread(target, [name, *(other for other in names if other != name)])
+                _spread(target, names)
         return {"anyOf": [cls.plain_schema(target["properties"]), target]} if cls.shorthand else written
 
     @classmethod

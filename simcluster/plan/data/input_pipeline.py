@@ -42,27 +42,28 @@ class DataSpec(Section):
         BeforeValidator(_read),
     ] = None
     """Which part of the global batch a device gets, as MindSpore's dataset_strategy: its own part of the
-    first dim (data_parallel), all of it (full_batch), or for every input the axes that split its dims,
-    ``[[data, null], [data, null]]``, or into how many parts, ``((1, 1, 1, 8), (8,))``. What the first
-    operator wants otherwise is redistributed. Absent: exactly what the first operator reads."""
+    first dim (data_parallel), all of it (full_batch), or for every input the axes that shard its dims,
+    ``[[data, null], [data, null]]``, or the number of parts of each dim, ``((1, 1, 1, 8), (8,))``. If the
+    first operator needs another layout, the input is redistributed. If absent, exactly what the first
+    operator reads."""
 
     source: Literal["memory", "disks", "storage"] = "memory"
-    """Where samples lie: in the host's memory, on its disks, or on the storage that hosts share."""
+    """Where samples are stored: in the host's memory, on its disks, or on the storage shared by all hosts."""
 
     sample: Bytes | None = None
-    """What a sample takes there; absent: as much as on the device."""
+    """Stored size of a sample; if absent, its size on the device."""
 
     decode: Duration = 0.0
-    """What decoding a sample takes one core of the host."""
+    """Time of one host core to decode a sample."""
 
     rows: PositiveInt | None = None
-    """Samples of the dataset: tells how many steps an epoch has."""
+    """Samples of the dataset; determines how many steps an epoch has."""
 
     workers: PositiveInt = 4
-    """Cores that decode for one device at the same time (num_parallel_workers)."""
+    """Host cores that decode for one device at the same time (num_parallel_workers)."""
 
     prefetch: PositiveInt = 2
-    """Micro-batches that lie decoded ahead in the host's memory; one more is on the device."""
+    """Decoded micro-batches kept ahead in the host's memory; one more is on the device."""
 
     def build(self) -> InputPipeline:
         """What it says."""

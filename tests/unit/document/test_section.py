@@ -201,6 +201,19 @@ def test_a_field_may_have_several_names():
     assert validate_data({"device_matrix": 4}, Named) == validate_data({"mesh": 4}, Named) == Named(mesh=4)
 
 
+def test_a_key_that_is_named_by_its_first_alias_has_its_description():
+    """``from`` cannot be the name of a field, so the schema has it by that alias alone."""
+
+    class Loaded(Section):
+        source: int = Field(validation_alias=AliasChoices("from", "source"))
+        """Where it lies."""
+
+    described = Loaded.model_json_schema()["properties"]
+    assert {key: part["description"] for key, part in described.items()} == dict.fromkeys(
+        ["from", "source"], "Where it lies."
+    )
+
+
 def test_an_unsupported_key_is_left_out_when_written():
     everything = Everything()
     assert "later" not in everything.model_dump()
