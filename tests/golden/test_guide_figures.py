@@ -197,7 +197,7 @@ def searched_plans():
         ),
         (
             mixed.link("Llama 2 7B on H100 and Ascend 910B"),
-            f"{mixed.step} with 25 and 7 layers, {equal.step} with equal stages",
+            f"{mixed.step} with 23 and 9 layers, {equal.step} with equal stages",
         ),
     )
 
