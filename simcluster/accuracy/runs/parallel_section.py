@@ -41,13 +41,13 @@ _HYBRID = re.compile(
     r"(?:hsdp|hybrid[ _]?shard(?:ed)?|(?:zero-?)?([123]) ?\((?:group|size|shard|zero1 size)[ =:]*(\d+)\)).*",
     re.IGNORECASE,
 )
-"""States that lie split within groups of ranks alone: ``HSDP``, ``1 (group 8)``."""
+"""States that are sharded only within groups of ranks: ``HSDP``, ``1 (group 8)``."""
 _GROUP = re.compile(
     r"(?:shard(?:ing)?(?:[_ -]degree|[_ -]group)?|zero1[_ ]size|group)[ =:]+(?:of )?(\d+)", re.IGNORECASE
 )
 
 _INSTANCES = "multi_dist_optimizer_instances"
-"""What tests are called whose states lie split within a part of the data-parallel ranks
+"""Part of the names of tests whose states are sharded over only a part of the data-parallel ranks
 (num_distributed_optimizer_instances of Megatron-Core)."""
 
 _TWO_CHUNKS = ("dualpipe_v", "v_half", "zb_v")
@@ -88,7 +88,7 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
         split = stated == "true" or (not stated and profile == "nemo")
         if split and not stated:
             assumed += (
-                "sequence parallelism accompanies tensor parallelism, as in NVIDIA's recipes (from memory)",
+                "sequence parallelism is used with tensor parallelism, as in NVIDIA's recipes (from memory)",
             )
         parallel["recipe"] = "megatron_sp" if split else "megatron"
         if overlap := known_words().overlap(run.words.get("notes", ""), tensor):
@@ -194,10 +194,11 @@ def _sharding(run: MeasuredRun, profile: str) -> dict[str, Any]:
 
 
 def _group_size(run: MeasuredRun, stated: str | None) -> int:
-    """Ranks that hold all parts between them: as stated, else those of a host, as HSDP has it."""
-    notes = _GROUP.search(run.words.get("notes", ""))
-    if stated or notes:
-        return int(stated or (notes and notes[1]) or 1)
+    """Ranks in a sharding group: as stated, else the data-parallel ranks of a host, as in HSDP."""
+    if stated:
+        return int(stated)
+    if noted := _GROUP.search(run.words.get("notes", "")):
+        return int(noted[1])
     inner = run.count("tensor") * run.count("context")
     return max(1, run.count("devices_per_host", 8) // inner)
 

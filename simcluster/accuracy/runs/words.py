@@ -167,8 +167,7 @@ class ContextWords(Section):
     """A pattern over their models."""
 
     algorithm: Literal["ring", "ring_masked", "ulysses"]
-    """Keys and values go around, with or without the scores that a causal mask hides, or parts of sequences
-    are exchanged for heads."""
+    """Ring attention, without or with the scores that a causal mask hides, or Ulysses' all-to-all of heads."""
 
     assumed: bool = False
     """Whether rows leave it open."""
@@ -187,7 +186,7 @@ class FlopWords(Section):
     """All scores of causal attention, or the half of them that are not masked."""
 
     peak: Literal["fp16", "bf16"] | None = None
-    """Of which format's peak a share (MFU) is; of the run's own if absent."""
+    """Number format whose peak rate an MFU refers to; the run's own if absent."""
 
     why: Name
     """Why it is so."""
@@ -230,7 +229,7 @@ class RecomputedPartWords(Section):
 
 
 class OffloadWords(Section):
-    """What some rows say of tensors that hosts keep."""
+    """How some rows name offloading to hosts."""
 
     words: Name
     """A pattern over what rows say."""
@@ -279,10 +278,10 @@ class Words(Section):
     """Parts of layers that are."""
 
     offloads: tuple[OffloadWords, ...]
-    """What hosts keep."""
+    """Offloading to hosts."""
 
     def offload(self, framework: str, words: str) -> OffloadWords | None:
-        """What hosts keep (``parallel.offload``), or None if it is not known."""
+        """What is offloaded (``parallel.offload``), or None if the words are not known."""
         entries = (entry for entry in self.offloads if _fits(entry.frameworks, framework))
         return next((entry for entry in entries if _fits(entry.words, words or "none")), None)
 

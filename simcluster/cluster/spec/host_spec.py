@@ -364,8 +364,8 @@ def _rate(figure: Figure[Bandwidth] | None) -> float:
 class _ChangedLatencies:
     """What a scenario adds to latencies [s] of a host of the catalog, and that host's protocols.
 
-    These were measured with its latencies, and so grow with them, where the scenario has not their steps
-    changed as well: ``inside`` the host, over its ``network``, and for every further ``switch``.
+    The hops of these protocols were measured with the catalog's latencies, so a hop that the scenario leaves
+    as it is grows by what the scenario adds: ``inside`` the host, over its ``network``, per further ``switch``.
     """
 
     inside: float = 0.0

@@ -12,7 +12,7 @@ _FEWEST_KEYS = 17
 """Rows of up to 16 keys are left to PyTorch."""
 
 _TWO_ROWS_A_WARP = 128
-"""Of up to so many keys a block of four warps has eight rows, of more it has four."""
+"""Up to this number of keys a block of four warps has eight rows; with more keys it has four."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class FusedSoftmax:
     traffic: Mapping[str, float] = field(default_factory=dict)
     """For shapes that it does not take: how often the least bytes are moved, by operator or family."""
     calls: Mapping[str, float] = field(default_factory=dict)
-    """For those, how many operators' time one takes the host."""
+    """For those, host time of one in operators."""
 
     def takes(self, scores: TensorType) -> bool:
         """Whether it takes the local scores [batch, heads, group, seq, keys] of one rank."""

@@ -37,7 +37,7 @@ from simcluster.work import DType
 
 _GRADIENTS = (Role.GRADIENT, Role.SUM)
 _OF_EXPERTS = "experts"
-"""The dim that only operands have which ranks exchange, tokens in the order of experts."""
+"""The dim of tokens in the order of experts, which only operands exchanged between ranks have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,8 +97,8 @@ class RunKind:
 
 @dataclass(frozen=True, slots=True)
 class ErrorBand:
-    """Of so many measured runs: the median of the relative errors' sizes, and the size within which nine of
-    ten further runs of the kind lie.
+    """Number of measured runs of a kind, the median of their absolute relative errors, and the absolute error
+    that nine of ten other runs of the kind stay within.
     """
 
     runs: int

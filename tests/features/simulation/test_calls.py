@@ -172,23 +172,25 @@ def test_scores_that_the_fused_softmax_does_not_take_cost_passes_and_calls(sampl
         assert kernels[kind].dispatch_cost == cost
 
 
-def test_tokens_sorted_behind_an_exchange_are_moved_twice():
+def mixture(**switches):
+    """A small mixture of experts on 8 ranks under Megatron-Core with these switches."""
+    data = {
+        "simcluster": 1,
+        "name": "mixture",
+        "cluster": {"use": "dgx-h100", "hosts": 1},
+        "framework": {"use": "megatron-core", **switches},
+        "model": TINY | {"experts": {"count": 8, "top_k": 2, "ffn": 64}},
+        "training": {"global_batch": 8, "micro_batch": 1, "seq_len": 64},
+        "parallel": {"mesh": {"data": 4, "expert": 2}},
+    }
+    return build_scenario(Scenario.of(data))
+
+
+def test_tokens_sorted_after_an_exchange_are_moved_twice():
     """What is in slots, k rows a token, is read and written once more, tokens as well as their weights."""
 
     def moved(exchange):
-        built = build_scenario(
-            Scenario.of(
-                {
-                    "simcluster": 1,
-                    "name": "sorted",
-                    "cluster": {"use": "dgx-h100", "hosts": 1},
-                    "framework": {"use": "megatron-core", "expert_exchange": exchange},
-                    "model": TINY | {"experts": {"count": 8, "top_k": 2, "ffn": 64}},
-                    "training": {"global_batch": 8, "micro_batch": 1, "seq_len": 64},
-                    "parallel": {"mesh": {"data": 4, "expert": 2}},
-                }
-            )
-        )
+        built = mixture(expert_exchange=exchange)
         return {
             instruction.name: sum(work.bytes_moved for work in instruction.works)
             for code in built.program.codes
@@ -208,19 +210,7 @@ def test_tokens_sorted_behind_an_exchange_are_moved_twice():
 
 def test_the_host_waits_once_a_layer_for_counts_and_where_they_come_with_tokens_for_the_exchange():
     def awaited(waits):
-        built = build_scenario(
-            Scenario.of(
-                {
-                    "simcluster": 1,
-                    "name": "awaited",
-                    "cluster": {"use": "dgx-h100", "hosts": 1},
-                    "framework": {"use": "megatron-core", "host_waits": waits},
-                    "model": TINY | {"experts": {"count": 8, "top_k": 2, "ffn": 64}},
-                    "training": {"global_batch": 8, "micro_batch": 1, "seq_len": 64},
-                    "parallel": {"mesh": {"data": 4, "expert": 2}},
-                }
-            )
-        )
+        built = mixture(host_waits=waits)
         return [
             (instruction.name.split(".")[-1], instruction.action.name)
             for code in built.program.codes
