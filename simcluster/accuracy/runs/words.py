@@ -167,7 +167,7 @@ class ContextWords(Section):
     """A pattern over their models."""
 
     algorithm: Literal["ring", "ring_masked", "ulysses"]
-    """Ring attention, without or with the scores that a causal mask hides, or Ulysses' all-to-all of heads."""
+    """Ring attention, without or with the scores that a causal mask hides, or the all-to-all of Ulysses."""
 
     assumed: bool = False
     """Whether rows leave it open."""

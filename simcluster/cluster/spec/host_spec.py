@@ -365,7 +365,7 @@ class _ChangedLatencies:
     """What a scenario adds to latencies [s] of a host of the catalog, and that host's protocols.
 
     The hops of these protocols were measured with the catalog's latencies, so a hop that the scenario leaves
-    as it is grows by what the scenario adds: ``inside`` the host, over its ``network``, per further ``switch``.
+    as it is grows by what the scenario adds: ``inside`` the host, over its ``network``, per ``switch`` more.
     """
 
     inside: float = 0.0
