@@ -25,6 +25,7 @@ from simcluster.model.graph.operator import (
 from simcluster.model.graph.rewrite import (
     GroupBatch,
     Narrow,
+    OneBarrier,
     Reorder,
     Rewrite,
     RingTurns,
@@ -52,6 +53,7 @@ __all__ = [
     "MemoryPlace",
     "Narrow",
     "Node",
+    "OneBarrier",
     "Operator",
     "Phase",
     "Ragged",
