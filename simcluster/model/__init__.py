@@ -10,8 +10,10 @@ from simcluster.model.families import (
 )
 from simcluster.model.graph import (
     ANY_TIME,
+    INPUT_LAYER,
     LAYERS,
     ONE,
+    OUTPUT_LAYER,
     Array,
     Block,
     BlockBuilder,
@@ -94,8 +96,10 @@ __all__ = [
     "E2M1",
     "E4M3",
     "E5M2",
+    "INPUT_LAYER",
     "LAYERS",
     "ONE",
+    "OUTPUT_LAYER",
     "Accumulate",
     "Adam",
     "AdamW",

@@ -10,7 +10,6 @@ import numpy as np
 from simcluster.layout import FLAT, Layout, Mesh, Movement, MovementKind
 from simcluster.model import Array
 
-
 _COMBINED = {"max": np.maximum, "min": np.minimum, "prod": np.multiply, "logsumexp": np.logaddexp}
 
 

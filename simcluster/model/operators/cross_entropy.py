@@ -279,8 +279,8 @@ class JoinLogSums(_Loss):
         return (TensorType((), DType.FP32), inputs[0])
 
     def dims(self) -> Dims:
-        """The loss sums over tokens; ``0 - 0`` adds nothing."""
-        return Dims((self._tokens,) * 2, ((), self._tokens), neutral=((0, 0.0), (1, 0.0)))
+        """The loss sums over tokens; it is linear in both together."""
+        return Dims((self._tokens,) * 2, ((), self._tokens), linear=(frozenset({0, 1}),))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """``log-sum-exp - target``."""

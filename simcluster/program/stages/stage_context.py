@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from simcluster.deferred_dataclass import dataclass
-from simcluster.model import Graph, Instance
+from simcluster.model import INPUT_LAYER, OUTPUT_LAYER, Graph, Instance
 from simcluster.plan import FORWARD, Action
 from simcluster.program.isa import BlockExecution
 from simcluster.program.lowering import BEGIN, CodeTable
@@ -33,14 +33,18 @@ class StageContext:
     @cached_property
     def instances(self) -> list[Instance]:
         """Those of the stage, in the order of their forward."""
-        return [instance for instance in self.graph.instances if instance.stage == self.stage]
+        return [
+            instance
+            for instance in self.graph.instances
+            if instance.stage == self.stage or instance.on_all_stages
+        ]
 
     @cached_property
     def chunks(self) -> dict[int, list[Instance]]:
         """The instances by chunk."""
         return {
             chunk: [instance for instance in self.instances if instance.chunk == chunk]
-            for chunk in range(self.crossings.chain.num_chunks)
+            for chunk in (*range(self.crossings.chain.num_chunks), OUTPUT_LAYER, INPUT_LAYER)
         }
 
     @cached_property
