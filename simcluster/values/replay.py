@@ -423,12 +423,13 @@ def _exchanged(event: Event) -> list[tuple[object, ...]]:
     return [
         (
             call.operator,
-            *(
-                ()
-                if call.operator.kind in ROUTED
-                else (slots[slot].type for slot in call.inputs or call.outputs)
-            ),
+            *(() if call.operator.kind in ROUTED else (slots[slot].type for slot in _moved(call))),
         )
         for call in event.instruction.calls
         if isinstance(call.operator, Movement)
     ]
+
+
+def _moved(call: Call) -> tuple[int, ...]:
+    """The slots of what a member brings; of what it gets where it brings nothing, as in a broadcast."""
+    return call.inputs or call.outputs

@@ -65,7 +65,7 @@ def spread_vocabulary(graph: Graph, operators: Sequence[str], method: str) -> Gr
 
 
 def _check(graph: Graph, operators: Sequence[str]) -> None:
-    """PlanError for a model whose vocabulary is used by more than a lookup and an output layer of their own."""
+    """PlanError for a model whose vocabulary is used otherwise than by one lookup and one output layer."""
     leave_out = "leave schedule.vocabulary out"
     if graph.ties:
         raise PlanError(

@@ -94,7 +94,10 @@ class BlockSharder:
         for value, want in zip(block.outputs, wants, strict=True):
             layout = sharded.layout(value)
             if layout.partial:
-                sharded.fetch(value, self._leaving(layout, want or layout.reduced), "the next block")
+                target = self._leaving(layout, want or layout.reduced)
+                sharded.fetch(value, target, "the next block")
+                if self.unreduced:
+                    sharded.keep(value, target)
         self._keep_exchanged(backward)
         sharded.enter(Phase.BACKWARD)
         shared = [value for value in (*block.inputs, *block.parameters) if value in sums]
@@ -115,7 +118,7 @@ class BlockSharder:
         return _with_homes_as_outputs(made, {value: sharded.home(value) for value in block.outputs})
 
     def _leaving(self, layout: Layout, target: Layout) -> Layout:
-        """The layout in which a value leaves the block that lies in ``layout`` and is wanted in ``target``."""
+        """The layout in which a value leaves the block, of one that others want in ``target``."""
         return target.with_partial([axis for axis in self.unreduced if axis in layout.partial_axes])
 
     def _keep_exchanged(self, backward: Sequence[Node]) -> None:

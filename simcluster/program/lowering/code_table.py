@@ -85,7 +85,7 @@ class CodeTable:
     def rooted_transfer(
         self, value: Value, root: int, purpose: Purpose, *, reduced: bool, at_root: bool
     ) -> int:
-        """The code that broadcasts a value from a stage or reduces it there, as that stage or others run it."""
+        """The code that broadcasts a value from a stage, or reduces it there."""
         key = value, root, purpose, at_root
         if key not in self.rooted:
             mesh = self.settings.mesh
