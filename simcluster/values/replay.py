@@ -421,10 +421,7 @@ def _exchanged(event: Event) -> list[tuple[object, ...]]:
     """Of every tensor of a collective how it moves, and what of it every member brings alike."""
     slots = event.code.slots
     return [
-        (
-            call.operator,
-            *(() if call.operator.kind in ROUTED else (slots[slot].type for slot in _moved(call))),
-        )
+        (call.operator, *(slots[slot].type for slot in _moved(call) if call.operator.kind not in ROUTED))
         for call in event.instruction.calls
         if isinstance(call.operator, Movement)
     ]
