@@ -120,7 +120,11 @@ class ScheduleExpansion:
         """
         kinds = "".join([action.kind for action in self.part.actions])
         begins = np.ones(len(kinds), dtype=np.int64)
-        if not self.overlapped and len(self.part.chunks) > 1 and kinds.count(F_ACTION + B_ACTION) > 1:
+        if (
+            not self.overlapped
+            and self.part.crossings.chain.num_chunks > 1
+            and kinds.count(F_ACTION + B_ACTION) > 1
+        ):
             for place in range(1, len(kinds)):
                 begins[place] = kinds[place] == F_ACTION or kinds[place - 1] != F_ACTION
         return np.cumsum(begins) - 1

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from simcluster.deferred_dataclass import dataclass
-from simcluster.model import INPUT_LAYER, OUTPUT_LAYER, Graph, Instance
+from simcluster.model import Graph, Instance
 from simcluster.plan import FORWARD, Action
 from simcluster.program.isa import BlockExecution
 from simcluster.program.lowering import BEGIN, CodeTable
@@ -41,10 +41,11 @@ class StageContext:
 
     @cached_property
     def chunks(self) -> dict[int, list[Instance]]:
-        """The instances by chunk."""
+        """The instances by chunk; what is on all stages is one more."""
+        shared = dict.fromkeys(instance.chunk for instance in self.instances if instance.on_all_stages)
         return {
             chunk: [instance for instance in self.instances if instance.chunk == chunk]
-            for chunk in (*range(self.crossings.chain.num_chunks), OUTPUT_LAYER, INPUT_LAYER)
+            for chunk in (*range(self.crossings.chain.num_chunks), *shared)
         }
 
     @cached_property
