@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import count
 from typing import ClassVar
@@ -42,19 +43,23 @@ class BuildingBlock:
             end + BACK * ahead: (INPUTS, 0),
         }
 
+    def with_vocabulary(self) -> BuildingBlock:
+        """The block where all stages share the vocabulary: each of two barriers between the last forward and
+        the first backward takes as long as a micro-batch comes behind the one before (arXiv 2411.05288).
+        """
+        there, loss, back = self.turns
+        return replace(self, turns=(there, loss + 2 * PERIOD, back))
+
     @property
     def vocabulary_passes(self) -> Iterator[tuple[int, str, int]]:
-        """Behind which pass all stages have those of the vocabulary: when that begins, kind and chunk.
-
-        Every collective overlaps with one pass; embeddings are looked up two passes ahead.
-        """
+        """Behind which pass all stages have those of the vocabulary: when that begins, kind and chunk."""
         last = self.num_stages - 1
         there = THERE * last + self.turns[0]
         loss = there + BACK * last
         end = loss + self.turns[1] + THERE * last + self.turns[2] + BACK * last
         yield -2, FORWARD, INPUT_LAYER
         yield loss + 1, FORWARD, OUTPUT_LAYER
-        yield loss + 2, BACKWARD, OUTPUT_LAYER
+        yield loss + 1 + PERIOD, BACKWARD, OUTPUT_LAYER
         yield end + 2, BACKWARD, INPUT_LAYER
 
     @property
@@ -64,23 +69,15 @@ class BuildingBlock:
 
 
 @cache
-def shortest_building_block(num_stages: int, at_loss: int = 1) -> BuildingBlock:
-    """The block with the shortest gaps that fits, that between forward and backward at the loss no shorter
-    than ``at_loss``.
-    """
+def shortest_building_block(num_stages: int) -> BuildingBlock:
+    """The block with the shortest gaps that fits."""
     blocks = (
         BuildingBlock(num_stages, (there, back, total - there - back))
         for total in count(3)
         for there in range(1, total - 1)
-        for back in range(at_loss, total - there)
+        for back in range(1, total - there)
     )
     return next(block for block in blocks if block.fits)
-
-
-BARRIERS = 4
-"""From the last forward to the first backward where all stages share the vocabulary, in passes: the forward
-itself, and one for each of three collectives to overlap with (hidden states, statistics, gradients).
-"""
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,8 @@ class VHalf(Schedule):
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """What the block of every micro-batch has begin at each time; weight gradients in between."""
-        whole = shortest_building_block(num_stages, BARRIERS if self.vocabulary else 1)
+        whole = shortest_building_block(num_stages)
+        whole = whole.with_vocabulary() if self.vocabulary else whole
         block = whole.of(stage)
         shared: dict[int, list[Action]] = {}
         if self.vocabulary:
