@@ -45,6 +45,7 @@ from simcluster.plan.passes import (
     subgraph_assignment,
     vocabulary_spreading,
 )
+from simcluster.plan.pipeline import check_sharing
 from simcluster.plan.plan import PipelinePlan, Placement, Plan
 from simcluster.plan.plan_values import PlanValues
 from simcluster.plan.precision import Numerics
@@ -196,6 +197,7 @@ class StrategyPlanner(PlanValues):
         forward = self._forward(model, length, placement, pipeline, numerics)
         forward = forward.then(place_layers(pipeline.layers * pipeline.num_passes, pipeline.chain))
         if method := self.parallel.schedule.vocabulary:
+            check_sharing(pipeline.chain.num_stages, trained=self.inference is None)
             operators = model.vocabulary_operators if isinstance(model, WithVocabulary) else ()
             forward = forward.then(vocabulary_spreading(operators, method))
         shards = self._shards()

@@ -23,7 +23,7 @@ from simcluster.plan.pipeline.placement import default_layers, place, written_la
 from simcluster.plan.pipeline.schedule import Schedule, activation_peaks, forward_only, has_split_backward
 from simcluster.plan.pipeline.v_shape import StageActions
 from simcluster.plan.pipeline.virtual_stages import VirtualStages
-from simcluster.plan.pipeline.vocabulary import VocabularyMethod, spread_vocabulary
+from simcluster.plan.pipeline.vocabulary import VocabularyMethod, check_sharing, spread_vocabulary
 from simcluster.plan.pipeline.vocabulary_order import vocabulary_actions
 from simcluster.plan.pipeline.zero_bubble_order import zero_bubble_actions
 
@@ -42,6 +42,7 @@ __all__ = [
     "VirtualStages",
     "VocabularyMethod",
     "activation_peaks",
+    "check_sharing",
     "default_layers",
     "forward_only",
     "has_split_backward",

@@ -8,13 +8,15 @@ that stage, or reduced to it.
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from simcluster.errors import PlanError
 from simcluster.model import INPUT_LAYER, OUTPUT_LAYER, Block, Graph, Instance, Node, OneBarrier, Operator
 
 PATH = "parallel.schedule.vocabulary"
+
+LEAVE_OUT = "leave schedule.vocabulary out"
 
 LOCAL = ".local"
 """What the name of the part that stays on one stage ends with."""
@@ -35,12 +37,16 @@ def spread_vocabulary(graph: Graph, operators: Sequence[str], method: str) -> Gr
     ``operators`` are the lookup and the product that makes logits, by full name. PlanError for a model of
     another form.
     """
-    _check(graph, operators)
     blocks = dict(graph.blocks)
     instances: list[Instance] = []
     makers: dict[str, str] = {}
     """Graph value before -> after."""
-    shared = dict(operator.split(".", 1) for operator in operators)
+    shared = {
+        instance.name: node.name
+        for instance, node in graph.nodes()
+        if f"{instance.name}.{node.name}" in operators
+    }
+    _check(graph, shared)
     for instance in graph.instances:
         bound = replace(instance, inputs=tuple(makers.get(value, value) for value in instance.inputs))
         if instance.name not in shared:
@@ -48,7 +54,7 @@ def spread_vocabulary(graph: Graph, operators: Sequence[str], method: str) -> Gr
             continue
         block = graph.block_of(instance)
         for part in _parts(block, shared[instance.name], method):
-            local = part.name.endswith(LOCAL)
+            local = part.name != block.name
             blocks[part.name] = part
             chunk = instance.chunk if local else OUTPUT_LAYER if block.loss else INPUT_LAYER
             inner = dict(zip(block.inputs, bound.inputs, strict=True))
@@ -64,22 +70,27 @@ def spread_vocabulary(graph: Graph, operators: Sequence[str], method: str) -> Gr
     return replace(graph, blocks=blocks, instances=tuple(instances))
 
 
-def _check(graph: Graph, operators: Sequence[str]) -> None:
+def check_sharing(num_stages: int, *, trained: bool) -> None:
+    """PlanError where no stages could share the vocabulary."""
+    if not trained or num_stages == 1:
+        why = "the pipeline has one stage" if trained else "nothing is trained"
+        raise PlanError(f"{why}: no stages share a vocabulary", path=PATH, hint=LEAVE_OUT)
+
+
+def _check(graph: Graph, shared: Mapping[str, str]) -> None:
     """PlanError for a model whose vocabulary is used otherwise than by one lookup and one output layer."""
-    leave_out = "leave schedule.vocabulary out"
     if graph.ties:
         raise PlanError(
             "the embedding and the output layer are one tied parameter, which stages do not share yet",
             path=PATH,
-            hint=f"write model.tied: false, or {leave_out}",
+            hint=f"write model.tied: false, or {LEAVE_OUT}",
         )
     losses = [instance.name for instance in graph.instances if graph.block_of(instance).loss]
-    ends = [operator.partition(".")[0] for operator in operators]
-    if len(ends) != 2 or len(losses) != 1 or ends[1] != losses[0]:
+    if len(shared) != 2 or len(losses) != 1 or losses[0] not in shared:
         raise PlanError(
             "all stages share the vocabulary of a decoder with one embedding and one output layer only",
             path=PATH,
-            hint=leave_out,
+            hint=LEAVE_OUT,
         )
 
 

@@ -249,6 +249,7 @@ class ParallelSpec(Section):
             )
         self._is_written_or_not()
         self._is_searched_or_not()
+        self._shares_the_vocabulary_alone()
         if self.mode == "data" and (self.recipe or self.strategies or self.shard):
             given = "recipe" if self.recipe else "strategies" if self.strategies else "shard"
             raise Refused(f"mode data takes no {given}; use mode semi_auto", path=given)
@@ -299,6 +300,27 @@ class ParallelSpec(Section):
             raise Refused("the ranks of a stage are those its operators name", path="schedule.stages")
         if self.schedule.p2p is not None:
             raise Refused("transfers are the program's own sends and receives", path="schedule.p2p")
+
+    def _shares_the_vocabulary_alone(self) -> None:
+        """Refused beside a vocabulary on all stages what is not known to work with it."""
+        if self.schedule.vocabulary is None:
+            return
+        others = {
+            f"mode {self.mode}": self.mode in ("auto", "manual"),
+            "propagate": self.propagate,
+            "shard": self.shard,
+            "copies": self.copies > 1,
+            "parameter_server": self.parameter_server,
+            "offload": self.offload != OffloadSpec(),
+            "host": self.host,
+        }
+        for name, given in others.items():
+            if given:
+                raise Refused(
+                    f"a vocabulary on all stages does not go with {name} yet",
+                    path="schedule.vocabulary",
+                    hint="leave one of both out",
+                )
 
     def _is_searched_or_not(self) -> None:
         """Refused if a search is configured in another mode than auto, or beside what it replaces."""

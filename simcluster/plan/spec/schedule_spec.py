@@ -72,11 +72,12 @@ class ScheduleSpec(Section):
     first stage may have 0 layers and hold only the embedding, and the last one only the head."""
 
     vocabulary: VocabularyMethod | None = None
-    """Of 1f1b: vocabulary parallelism (arXiv 2411.05288). The embedding and the output layer are split by
-    vocabulary over all stages, which are then equally loaded. two_barriers (Vocab-1): the passes S (logits)
-    and T (their gradients) of every stage stand between forwards and backwards, and collectives overlap with
-    these. interlaced: all stages stop for the output layer of every micro-batch, as ranks of tensor
-    parallelism do. If absent, the first stage has the embedding and the last one the output layer."""
+    """Of 1f1b and v_half: vocabulary parallelism (arXiv 2411.05288). The embedding and the output layer are
+    split by vocabulary over all stages, which then have equally much to do. two_barriers (Vocab-1): the
+    passes S (logits) and T (their gradients) of every stage stand between forwards and backwards, and
+    collectives overlap with these. interlaced (1f1b alone): all stages stop for the output layer of every
+    micro-batch, as ranks of tensor parallelism do. If absent, the first stage has the embedding and the last
+    one the output layer."""
 
     p2p: Literal["overlapped", "blocking"] | None = None
     """overlapped: receives are posted one action ahead on separate streams. blocking: kernels wait for
@@ -115,12 +116,25 @@ class ScheduleSpec(Section):
                 raise Refused(
                     f"schedule {self.kind} needs its {name}", path="kind", hint=f"write {name}: ..."
                 )
+        if self.vocabulary and self.pairs:
+            raise Refused("pairs do not share the vocabulary", path="pairs", hint="leave one of both out")
+        if self.kind == "v_half" and self.vocabulary is VocabularyMethod.INTERLACED:
+            raise Refused(
+                "v_half does not stop for the vocabulary", path="vocabulary", hint="write two_barriers"
+            )
         if self.text is not None:
             try:
-                parse(self.text)
+                written = parse(self.text)
             except PlanError as error:
                 (problem,) = error.problems
                 raise Refused(problem.message, path="text", hint=problem.hint) from None
+            shared = [action for line in written for action in line if action.chunk < 0]
+            if shared:
+                raise Refused(
+                    f"{shared[0]} is of a vocabulary on all stages, which a written schedule does not have",
+                    path="text",
+                    hint="write kind: 1f1b or v_half with vocabulary: two_barriers",
+                )
         return self
 
     @property

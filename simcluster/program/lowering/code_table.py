@@ -21,14 +21,21 @@ class CodeTable:
     """The blocks of instructions of a Program, each lowered once, by block and phase or value."""
 
     settings: Lowering
+    """What is lowered alike."""
     stage_axis: str = ""
+    """The axis of pipeline stages."""
     on_all_stages: frozenset[str] = frozenset()
     """Blocks of which every stage has a slice; they do not wait for collectives inside of a code."""
     codes: list[InstructionBlock] = field(default_factory=list)
+    """The codes by number."""
     by_block: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    """Block -> phase or segment -> code."""
     transfers: dict[tuple[str, Slot], int] = field(default_factory=dict)
+    """By stream and buffer the codes between neighbouring stages."""
     rooted: dict[tuple[Value, int, Purpose, bool], int] = field(default_factory=dict)
+    """By value, root, purpose and whether at the root, the codes between one stage and all."""
     runs: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    """By block and phase its codes in order."""
 
     @property
     def policy(self) -> ExecutionPolicy:

@@ -35,18 +35,15 @@ def rooted_block(
     local, category = local_type(value, mesh), boundary_category(value.role)
     term = Slot("part", Scope.MICRO_BATCH, local, category, local.num_bytes, value.type, value.layout)
     whole = replace(term, name="value", layout=value.layout.reduced)
-    if reduced:
-        slots = (term, whole) if at_root else (term,)
-        inputs, outputs, last_uses = (0,), tuple(range(1, len(slots))), (0,)
-    else:
-        slots, last_uses = (whole,), ()
-        inputs, outputs = ((0,), ()) if at_root else ((), (0,))
+    slots = ((term, whole) if at_root else (term,)) if reduced else (whole,)
+    inputs = (0,) if reduced or at_root else ()
+    outputs = (len(slots) - 1,) if reduced == at_root else ()
     moving = Instruction(
         str(kind),
         InstructionKind.COLLECTIVE,
         collective_stream(group, purpose),
         (Call(str(kind), Movement(kind, group), inputs, outputs),),
-        last_uses=last_uses,
+        last_uses=inputs if reduced else (),
         operation=str(kind),
         group=group,
         num_bytes=local.num_bytes,

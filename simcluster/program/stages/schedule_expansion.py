@@ -190,12 +190,13 @@ class ScheduleExpansion:
         phases = [phase for phase in _PHASES[kind] if phase != RECOMPUTE or kind == R_ACTION or not ahead]
         for instance in instances if forward else instances[::-1]:
             block = part.graph.block_of(instance)
-            codes = [code for phase in phases for code in part.codes.run(block, phase)]
+            passes = [code for phase in phases for code in part.codes.run(block, phase)]
             if instance.chunk == OUTPUT_LAYER:
+                # What waits for the statistics of all stages runs with the backward: pass T of the paper.
                 late = part.codes.behind_barrier(block)
-                codes = [code for code in codes if code not in late] if forward else [*late, *codes]
+                passes = [code for code in passes if code not in late] if forward else [*late, *passes]
             runs = [
-                [BlockExecution(code, instance.name, micro_batch, "", not self.overlapped)] for code in codes
+                [BlockExecution(code, instance.name, micro_batch, "", not self.overlapped)] for code in passes
             ] or [[]]
             if instance.on_all_stages:
                 before, behind = around_pass(part, instance, micro_batch, forward=forward)

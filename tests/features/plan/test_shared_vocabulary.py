@@ -1,0 +1,68 @@
+"""The vocabulary split over all stages computes what one device computes, and makes stages equal."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcluster.scenario import Scenario
+from simcluster.simulation import simulate, verify
+
+MODEL = {"family": "gpt", "hidden": 64, "heads": 4, "layers": 8, "vocab": 512, "max_positions": 16}
+
+
+def scenario(mesh, schedule, **changes):
+    devices = 1
+    for size in mesh.values():
+        devices *= size
+    return Scenario.of(
+        {
+            "simcluster": 1,
+            "name": "shared vocabulary",
+            "cluster": {"host": {"use": "dgx-a100", "devices": devices, "network": {"nics": 1}}, "hosts": 1},
+            "model": MODEL | {"tied": False} | changes.pop("model", {}),
+            "training": {
+                "global_batch": 8 * mesh.get("data", 1),
+                "micro_batch": 1,
+                "seq_len": 16,
+                "precision": "bf16",
+                "optimizer": {"kind": "adamw", "clip": 1.0},
+            },
+            "parallel": {"mesh": mesh, "schedule": {"p2p": "overlapped", **schedule}, **changes},
+        }
+    )
+
+
+TWO, V_HALF = {"vocabulary": "two_barriers"}, {"kind": "v_half", "vocabulary": "two_barriers"}
+INTERLACED = {"vocabulary": "interlaced"}
+ROWS = [
+    {"mesh": {"pipeline": 2, "tensor": 2}, "schedule": TWO, "recipe": "megatron_sp"},
+    {"mesh": {"pipeline": 3, "data": 2}, "schedule": V_HALF, "optimizer_sharding": {"zero": 1}},
+    {"mesh": {"pipeline": 4}, "schedule": INTERLACED, "recompute": {"layers": "all"}},
+    {"mesh": {"pipeline": 4, "data": 2}, "schedule": TWO, "optimizer_sharding": {"zero": 3}},
+    {"mesh": {"data": 2, "pipeline": 2, "tensor": 2}, "schedule": INTERLACED, "recipe": "megatron"},
+    {"mesh": {"tensor": 2, "pipeline": 4}, "schedule": V_HALF, "model": {"dropout": 0.1}},
+]
+
+
+@pytest.mark.parametrize(
+    "row", [ROWS[0], *(pytest.param(row, marks=pytest.mark.thorough) for row in ROWS[1:])]
+)
+def test_it_computes_what_one_device_computes(row):
+    found = verify(scenario(**row))
+    assert found.agrees, found.fault or found.first_difference
+
+
+def test_no_stage_has_more_to_do_than_another():
+    """With a vocabulary as heavy as several layers, the last stage would be the slowest by far."""
+    heavy = {"hidden": 1024, "heads": 8, "vocab": 65536}
+    times = [
+        simulate(scenario({"pipeline": 4}, schedule, model=heavy)).documents["summary"]["step_time_s"]
+        for schedule in (TWO, {})
+    ]
+    assert times[0] < 0.7 * times[1]
+
+
+def test_folded_and_unfolded_runs_are_equal():
+    row = ROWS[0] | {"mesh": {"data": 2, "pipeline": 2}, "recipe": "data"}
+    folded, unfolded = (simulate(scenario(**row), unfold=unfold) for unfold in (False, True))
+    assert folded.documents["summary"]["step_time_s"] == unfolded.documents["summary"]["step_time_s"]
