@@ -135,6 +135,11 @@ PARTS = {"context": "2", "data": "2"}
             {"layers": [[2, 2], [1, 1]]},
         ),
         ({**HALVES, "schedule": "dualpipev"}, "parallel.schedule", {"kind": "dualpipe_v"}),
+        (
+            {**HALVES, "schedule": "v-half", "notes": "cfg=A; method vocab-1; untied embeddings"},
+            "parallel.schedule",
+            {"kind": "v_half", "vocabulary": "two_barriers", "p2p": "overlapped"},
+        ),
         (PARTS, "parallel.mesh", {"data": 2, "context": 2, "tensor": 2}),
         (PARTS, "parallel.context", "ring"),
         (
