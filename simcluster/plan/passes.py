@@ -10,6 +10,7 @@ from simcluster.layout import Layout, Mesh
 from simcluster.model import Graph, Rules
 from simcluster.plan.autodiff import ALL, accumulate, differentiate, split_backward
 from simcluster.plan.execution import fuse
+from simcluster.plan.fine_tuning import add_adapters, freeze
 from simcluster.plan.offload import offload, place_offloaded_state, place_on_hosts
 from simcluster.plan.optimizer import OptimizerPlan, clip, decompose_updates, optimize, use_sparse_gradients
 from simcluster.plan.overlap import chunk_collectives
@@ -36,7 +37,14 @@ from simcluster.plan.redistribution import RedistributionPlanner
 from simcluster.plan.rules import OffloadPlan, ShardRequest
 from simcluster.plan.sequence import balance_causal_order, slice_sequence, to_ring_attention
 from simcluster.plan.sharding import group_batch_statistics, shard
-from simcluster.plan.spec import FrameworkSpec, ParallelSpec, RecomputeSpec, ShardingChoice
+from simcluster.plan.spec import (
+    FrameworkSpec,
+    InferenceSpec,
+    ParallelSpec,
+    RecomputeSpec,
+    ShardingChoice,
+    Task,
+)
 from simcluster.plan.strategies import Strategies
 from simcluster.plan.subgraphs import assign_backward_to_subgraphs, assign_subgraphs
 from simcluster.plan.switches import WeightCopies
@@ -56,6 +64,17 @@ def sequence_passes(ways: int, slices: int, axis: str, *, ring: bool, masked: bo
             "ring_attention",
             partial(to_ring_attention, slices=slices, path="parallel.context", masked=masked),
         )
+
+
+def fine_tuning_passes(task: Task) -> Iterator[Pass]:
+    """Which weights are not trained, and the adapters that are trained instead."""
+    if isinstance(task, InferenceSpec):
+        return
+    if task.frozen_patterns:
+        patterns, lora = task.frozen_patterns, task.lora is not None
+        yield Pass("freeze", partial(freeze, patterns=patterns, adapted=lora))
+    if task.lora is not None:
+        yield Pass("add_adapters", partial(add_adapters, adapters=task.lora.build()))
 
 
 def place_layers(layers: Sequence[int], chain: VirtualStages) -> Pass:

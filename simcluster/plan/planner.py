@@ -36,6 +36,7 @@ from simcluster.plan.pass_list import PassList
 from simcluster.plan.passes import (
     Passes,
     derivative_passes,
+    fine_tuning_passes,
     place_layers,
     sequence_passes,
     sequence_slicing,
@@ -242,6 +243,7 @@ class StrategyPlanner(PlanValues):
             raise PlanError("no axis of the mesh splits sequences", path="parallel.context", hint=hint)
         axis = slices[0] if slices else ""
         made = PassList.of(forward).then(
+            *fine_tuning_passes(self.task),
             *sequence_passes(ways, placement.mesh.product(slices), axis, ring=ring, masked=masked)
         )
         check_tensors(made.graph)

@@ -163,7 +163,7 @@ class Block:
     outputs: tuple[str, ...]
     """Activations that leave it."""
     parameters: tuple[str, ...]
-    """Values that are trained."""
+    """Values that are trained, or frozen."""
     values: Mapping[str, Value]
     """All values by name."""
     nodes: tuple[Node, ...]
@@ -178,6 +178,8 @@ class Block:
     """Whether its backward runs its whole forward again."""
     row_gradients: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """A table that is changed by rows -> the rows' gradients and their ids, instead of a gradient."""
+    frozen: frozenset[str] = frozenset()
+    """The parameters that are not trained."""
 
     @cached_property
     def states(self) -> tuple[str, ...]:

@@ -120,7 +120,7 @@ class ExchangeDifferentiator:
         while True:
             needed = [
                 values_needing_gradients(
-                    replace(block, inputs=tuple(value for part, value in received if part == number))
+                    block, tuple(value for part, value in received if part == number)
                 )
                 for number, block in enumerate(self.blocks)
             ]

@@ -22,6 +22,7 @@ from simcluster.plan.rules import (
     AxisRoles,
     Split,
     StrategyRule,
+    adapted_operator,
     first_rule,
     stage_devices,
 )
@@ -71,7 +72,7 @@ def assign_strategies(
     for instance in graph.instances:
         block = graph.block_of(instance)
         nodes = list(block.phase(Phase.FORWARD))
-        chosen = tuple(first_rule(rules, f"{instance.known_as}.{node.name}") for node in nodes)
+        chosen = tuple(_rule_of(rules, f"{instance.known_as}.{node.name}") for node in nodes)
         used.update(index for index in chosen if index is not None)
         key = (instance.block, chosen)
         if key not in seen:
@@ -92,6 +93,17 @@ def assign_strategies(
     if problems:
         raise PlanError(*dict.fromkeys(problems))
     return Strategies(by_instance, sources)
+
+
+def _rule_of(rules: Sequence[StrategyRule], name: str) -> int | None:
+    """The index of an operator's rule; an adapter without one follows, by dims, the operator it belongs to."""
+    chosen, base = first_rule(rules, name), adapted_operator(name)
+    if chosen is not None or base is None:
+        return chosen
+    # What is behind the last dot may be a weight of the operator.
+    by_name = (first_rule(rules, operator) for operator in (base, base.rpartition(".")[0]))
+    chosen = next((index for index in by_name if index is not None), None)
+    return None if chosen is None or rules[chosen].inputs is not None else chosen
 
 
 def _together(refused: Iterable[tuple[str, Problem]]) -> list[Problem]:

@@ -141,7 +141,7 @@ class ScheduleExpansion:
             if kind not in (W_ACTION, R_ACTION)
             # Gradients leave a chunk where its values come.
             for tensor in self._crossing[(kind == F_ACTION) == sent][chunk]
-            if tensor.slice == part
+            if tensor.slice == part and (kind == F_ACTION or tensor.value in tensor.block.gradients)
         ]
 
     def _transfer(self, crossing: BoundaryTensor, micro_batch: int, *, forward: bool) -> BlockExecution:
