@@ -23,6 +23,7 @@ from simcluster.plan.execution import (
     ReadyTimes,
     kernel_nodes,
 )
+from simcluster.plan.fine_tuning import adapter_targets, training_flops
 from simcluster.plan.modes import make_plan
 from simcluster.plan.optimizer import gathered_name, parameter_names, whole_name
 from simcluster.plan.parameter_server import (
@@ -34,6 +35,7 @@ from simcluster.plan.parameter_server import (
     server_of_key,
 )
 from simcluster.plan.pass_list import PASSES, Pass, PassList
+from simcluster.plan.passes import fine_tuned
 from simcluster.plan.pipeline import (
     BACKWARD,
     FORWARD,
@@ -71,6 +73,7 @@ from simcluster.plan.rules import (
     ShardRequest,
     expert_counts,
     instance_patterns,
+    is_target,
 )
 from simcluster.plan.search_report import SearchReport
 from simcluster.plan.sharded_model import ShardedModels
@@ -197,6 +200,7 @@ __all__ = [
     "TrainingSpec",
     "VirtualStages",
     "activation_peaks",
+    "adapter_targets",
     "assign_subgraphs",
     "boundary_dims",
     "check_passes",
@@ -208,10 +212,12 @@ __all__ = [
     "expert_counts",
     "expert_parts",
     "explicit_sharding",
+    "fine_tuned",
     "fusible_reductions",
     "gathered_name",
     "given_feed_layouts",
     "instance_patterns",
+    "is_target",
     "kernel_nodes",
     "layers_by_block_method",
     "local_bytes",
@@ -232,6 +238,7 @@ __all__ = [
     "serve_parameters",
     "server_of_key",
     "shard_rows",
+    "training_flops",
     "ulysses_entry",
     "update_of",
     "whole_name",

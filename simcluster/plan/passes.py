@@ -14,7 +14,7 @@ from simcluster.plan.fine_tuning import add_adapters, freeze
 from simcluster.plan.offload import offload, place_offloaded_state, place_on_hosts
 from simcluster.plan.optimizer import OptimizerPlan, clip, decompose_updates, optimize, use_sparse_gradients
 from simcluster.plan.overlap import chunk_collectives
-from simcluster.plan.pass_list import Pass
+from simcluster.plan.pass_list import Pass, PassList
 from simcluster.plan.pipeline import VirtualStages, has_split_backward, place
 from simcluster.plan.plan import PipelinePlan, Placement
 from simcluster.plan.precision import (
@@ -75,6 +75,11 @@ def fine_tuning_passes(task: Task) -> Iterator[Pass]:
         yield Pass("freeze", partial(freeze, patterns=patterns, adapted=lora))
     if task.lora is not None:
         yield Pass("add_adapters", partial(add_adapters, adapters=task.lora.build()))
+
+
+def fine_tuned(graph: Graph, task: Task) -> Graph:
+    """The forward graph with frozen weights and adapters as a task has them."""
+    return PassList.of(graph).then(*fine_tuning_passes(task)).graph
 
 
 def place_layers(layers: Sequence[int], chain: VirtualStages) -> Pass:

@@ -244,7 +244,7 @@ class StrategyPlanner(PlanValues):
         axis = slices[0] if slices else ""
         made = PassList.of(forward).then(
             *fine_tuning_passes(self.task),
-            *sequence_passes(ways, placement.mesh.product(slices), axis, ring=ring, masked=masked)
+            *sequence_passes(ways, placement.mesh.product(slices), axis, ring=ring, masked=masked),
         )
         check_tensors(made.graph)
         return made

@@ -11,7 +11,20 @@ from dataclasses import field, replace
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
-from simcluster.model import ONE, Add, Block, Gradient, Graph, Instance, Node, Operator, Phase, Role, TensorType, Value
+from simcluster.model import (
+    ONE,
+    Add,
+    Block,
+    Gradient,
+    Graph,
+    Instance,
+    Node,
+    Operator,
+    Phase,
+    Role,
+    TensorType,
+    Value,
+)
 from simcluster.work import DType
 
 
@@ -37,7 +50,9 @@ def differentiate(graph: Graph, gradient_dtype: DType) -> Graph:
         own = [name for name in shared[block.name] if name in inputs]
         return _differentiated(block, gradient_dtype, own, inputs)
 
-    return graph.specialised(needed, rewrite, lambda key, keys: f".{keys.index(key)}" if key != keys[0] else "")
+    return graph.specialised(
+        needed, rewrite, lambda key, keys: f".{keys.index(key)}" if key != keys[0] else ""
+    )
 
 
 def _inputs_needing_gradients(graph: Graph) -> dict[str, tuple[str, ...]]:

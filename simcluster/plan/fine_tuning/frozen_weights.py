@@ -12,7 +12,6 @@ from simcluster.plan.autodiff import differentiate
 from simcluster.plan.rules import check_patterns
 from simcluster.work import DType, Work
 
-
 PATH = "training.frozen"
 
 
@@ -50,17 +49,16 @@ def freeze(graph: Graph, patterns: Sequence[str], *, adapted: bool) -> Graph:
     )
 
 
-def training_flops(graph: Graph, frozen: bool) -> Flops:
-    """Matrix FLOPs that a model's forward and backward need for one micro-batch, from the forward graph.
+def training_flops(graph: Graph, times: int = 1) -> Flops:
+    """Matrix FLOPs of forward and backward passes, ``times`` those of a forward graph's micro-batch.
 
     Three times the forward pass where all weights are trained. Without the gradients of frozen weights a
     product takes twice its forward pass, and once where nothing in front of it is trained; adapters, three
     times. So count Megatron-Bridge and NeMo for LoRA, but for the adapters, which they leave out.
     """
     forward = forward_flops(graph)
-    if not frozen:
-        return forward * 3
-    total = forward
+    if not any(block.frozen for block in graph.blocks.values()):
+        return forward * (3 * times)
     made = differentiate(graph, DType.FP32)
     of_block: dict[str, Flops] = {}
     for name, block in made.blocks.items():
@@ -81,4 +79,4 @@ def training_flops(graph: Graph, frozen: bool) -> Flops:
             ]
             again += matrix_flops(origin.operator.work(*kinds)) * 2
         of_block[name] = again
-    return sum((of_block[instance.block] for instance in made.instances), total)
+    return sum((of_block[instance.block] for instance in made.instances), forward) * times

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from simcluster.deferred_dataclass import dataclass
+from simcluster.document import generalised_name
 from simcluster.errors import PlanError, nearest
 from simcluster.model import (
     Add,
@@ -28,6 +29,7 @@ from simcluster.plan.rules import TARGET_NAMES, LowRankAdapters, is_target
 RANK = "rank"
 """What the short dim of A and B is called."""
 
+
 def add_adapters(graph: Graph, adapters: LowRankAdapters) -> Graph:
     """The forward graph with adapters beside the weights that the targets name.
 
@@ -35,25 +37,23 @@ def add_adapters(graph: Graph, adapters: LowRankAdapters) -> Graph:
     """
     idle = dict.fromkeys(adapters.targets)
     chosen: dict[str, tuple[str, ...]] = {}
-    known: dict[str, None] = {}
     for instance in graph.instances:
         stems: list[str] = []
-        for node in graph.block_of(instance).nodes:
-            for stem in _stems(node, graph.block_of(instance)):
-                full = f"{instance.known_as}.{stem}"
-                known[stem] = None
-                fitting = [target for target in adapters.targets if is_target(target, full)]
-                for target in fitting:
-                    idle.pop(target, None)
-                if fitting and node.name not in stems:
-                    stems.append(stem)
+        for node, stem in _stems(graph.block_of(instance)):
+            fitting = [
+                target for target in adapters.targets if is_target(target, f"{instance.known_as}.{stem}")
+            ]
+            for target in fitting:
+                idle.pop(target, None)
+            if fitting and node.name not in stems:
+                stems.append(stem)
         chosen[instance.name] = tuple(stems)
     if idle:
         target = next(iter(idle))
         raise PlanError(
             f"'{target}' names no weight of a matrix product",
             path=f"training.lora.targets.{adapters.targets.index(target)}",
-            hint=nearest(target, [*known, *TARGET_NAMES]),
+            hint=nearest(target, [*map(generalised_name, adapter_targets(graph)), *TARGET_NAMES]),
         )
 
     def rewrite(block: Block, instance: Instance) -> Block:
@@ -65,16 +65,21 @@ def add_adapters(graph: Graph, adapters: LowRankAdapters) -> Graph:
     )
 
 
-def _stems(node: Node, block: Block) -> Iterator[str]:
-    """What targets may name of a node: a matmul of weights, and each of several weights."""
-    if not isinstance(node.operator, Matmul):
-        return
-    weights = node.inputs[1:]
-    if any(block.values[weight].role is not Role.PARAMETER for weight in weights):
-        return
-    yield node.name
-    if len(weights) > 1:
-        yield from (weight.removesuffix(".weight") for weight in weights)
+def adapter_targets(graph: Graph) -> Iterator[str]:
+    """The full names of all that may have an adapter in a forward graph: operators, and weights of several."""
+    for instance in graph.instances:
+        yield from (f"{instance.known_as}.{stem}" for _, stem in _stems(graph.block_of(instance)))
+
+
+def _stems(block: Block) -> Iterator[tuple[Node, str]]:
+    """What targets may name in a block: a matmul of weights, and each of its weights if they are several."""
+    for node in block.nodes:
+        weights = node.inputs[1:]
+        weighed = all(block.values[weight].role is Role.PARAMETER for weight in weights)
+        if isinstance(node.operator, Matmul) and weighed:
+            yield node, node.name
+            if len(weights) > 1:
+                yield from ((node, weight.removesuffix(".weight")) for weight in weights)
 
 
 @dataclass(slots=True)
@@ -155,9 +160,7 @@ class _AdaptedBlock:
         scale = ((1, adapters.alpha / adapters.rank),)
         for part, value, at, labels in zip(parts, made, places, results, strict=True):
             named = f"{stem}.{part}" if part else stem
-            scaled = build.add(
-                f"{named}.lora_scale", Elementwise("mul", (labels,), labels, scale), value
-            )
+            scaled = build.add(f"{named}.lora_scale", Elementwise("mul", (labels,), labels, scale), value)
             build.nodes.append(Node(f"{named}.lora", Add(labels), (base.outputs[at], scaled), (outputs[at],)))
 
 
