@@ -10,7 +10,7 @@ from simcluster.errors import PlanError
 from simcluster.model import Block, Flops, Graph, Instance, Operator, Phase, forward_flops, matrix_flops
 from simcluster.plan.autodiff import differentiate
 from simcluster.plan.rules import check_patterns
-from simcluster.work import DType, Work
+from simcluster.work import DType
 
 PATH = "training.frozen"
 
@@ -62,7 +62,6 @@ def training_flops(graph: Graph, times: int = 1) -> Flops:
     made = differentiate(graph, DType.FP32)
     of_block: dict[str, Flops] = {}
     for name, block in made.blocks.items():
-        works: list[Work] = []
         again = Flops()
         for node in block.phase(Phase.BACKWARD):
             assert isinstance(node.operator, Operator)

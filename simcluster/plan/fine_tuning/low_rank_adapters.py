@@ -66,7 +66,7 @@ def add_adapters(graph: Graph, adapters: LowRankAdapters) -> Graph:
 
 
 def adapter_targets(graph: Graph) -> Iterator[str]:
-    """The full names of all that may have an adapter in a forward graph: operators, and weights of several."""
+    """The full names of all that may have an adapter: operators, and each weight of those with several."""
     for instance in graph.instances:
         yield from (f"{instance.known_as}.{stem}" for _, stem in _stems(graph.block_of(instance)))
 

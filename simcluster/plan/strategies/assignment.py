@@ -96,7 +96,7 @@ def assign_strategies(
 
 
 def _rule_of(rules: Sequence[StrategyRule], name: str) -> int | None:
-    """The index of an operator's rule; an adapter without one follows, by dims, the operator it belongs to."""
+    """The index of an operator's rule; an adapter without one follows its operator, by dims."""
     chosen, base = first_rule(rules, name), adapted_operator(name)
     if chosen is not None or base is None:
         return chosen
