@@ -2,6 +2,7 @@
 it.
 """
 
+from simcluster.plan.autodiff import training_flops
 from simcluster.plan.data import DataSpec, InputPipeline, MicroBatches, given_feed_layouts, shard_rows
 from simcluster.plan.diagnostics import (
     MOST_BYTES,
@@ -23,7 +24,7 @@ from simcluster.plan.execution import (
     ReadyTimes,
     kernel_nodes,
 )
-from simcluster.plan.fine_tuning import adapter_targets, training_flops
+from simcluster.plan.fine_tuning import adapter_targets, is_target
 from simcluster.plan.modes import make_plan
 from simcluster.plan.optimizer import gathered_name, parameter_names, whole_name
 from simcluster.plan.parameter_server import (
@@ -73,7 +74,6 @@ from simcluster.plan.rules import (
     ShardRequest,
     expert_counts,
     instance_patterns,
-    is_target,
 )
 from simcluster.plan.search_report import SearchReport
 from simcluster.plan.sharded_model import ShardedModels

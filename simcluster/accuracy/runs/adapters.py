@@ -12,7 +12,7 @@ from simcluster.accuracy.runs.words import known_words
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 
-_NAMED = re.compile(r"(?<![a-z])lora(?![a-z])", re.IGNORECASE)
+_NAMED = re.compile(r"(?<![a-z_])lora(?![a-z])", re.IGNORECASE)
 _VARIANT = re.compile(r"\b(qlora|dora)\b", re.IGNORECASE)
 _SIZE = r"lora[-_ ](?:{})[=: ]+(\d+)"
 

@@ -18,7 +18,7 @@ from simcluster.foreign.translation.flag_readers import (
 )
 from simcluster.foreign.translation.unsupported_features import ADAPTERS
 
-_OFF = (None, False, "none", "None", "null", "", {})
+_OFF: tuple[Any, ...] = (None, False, "none", "None", "null", "", {})
 _PARTS = ("lora_rank", "lora_alpha", "lora_dropout", "lora_targets")
 
 _TARGETS: Mapping[str, str] = {

@@ -180,6 +180,8 @@ class Block:
     """A table that is changed by rows -> the rows' gradients and their ids, instead of a gradient."""
     frozen: frozenset[str] = frozenset()
     """The parameters that are not trained."""
+    follows: Mapping[str, str] = field(default_factory=dict)
+    """An operator of an adapter -> the one beside which it is, whose strategy it has if it has no own."""
 
     @cached_property
     def states(self) -> tuple[str, ...]:

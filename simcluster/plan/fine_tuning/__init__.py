@@ -1,6 +1,8 @@
 """Fine-tuning: low-rank adapters beside the weights of matmuls, and weights that are not trained."""
 
-from simcluster.plan.fine_tuning.frozen_weights import freeze, training_flops
+from simcluster.plan.fine_tuning.adapter_targets import is_target
+from simcluster.plan.fine_tuning.frozen_weights import freeze
+from simcluster.plan.fine_tuning.lora_spec import LoraSpec
 from simcluster.plan.fine_tuning.low_rank_adapters import adapter_targets, add_adapters
 
-__all__ = ["adapter_targets", "add_adapters", "freeze", "training_flops"]
+__all__ = ["LoraSpec", "adapter_targets", "add_adapters", "freeze", "is_target"]

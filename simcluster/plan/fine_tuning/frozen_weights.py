@@ -1,4 +1,4 @@
-"""Pass: weights that are not trained: no gradient, no state, no master copy; and the FLOPs that are left."""
+"""Pass: weights that are not trained: no gradient, no state, no master copy."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from dataclasses import replace
 
 from simcluster.document import matches
 from simcluster.errors import PlanError
-from simcluster.model import Block, Flops, Graph, Instance, Operator, Phase, forward_flops, matrix_flops
-from simcluster.plan.autodiff import differentiate
+from simcluster.model import Block, Graph, Instance
 from simcluster.plan.rules import check_patterns
-from simcluster.work import DType
 
 PATH = "training.frozen"
 
@@ -47,35 +45,3 @@ def freeze(graph: Graph, patterns: Sequence[str], *, adapted: bool) -> Graph:
     return graph.specialised(
         frozen, rewrite, lambda key, keys: f".frozen{keys.index(key) or ''}" if key else ""
     )
-
-
-def training_flops(graph: Graph, times: int = 1) -> Flops:
-    """Matrix FLOPs of forward and backward passes, ``times`` those of a forward graph's micro-batch.
-
-    Three times the forward pass where all weights are trained. Without the gradients of frozen weights a
-    product takes twice its forward pass, and once where nothing in front of it is trained; adapters, three
-    times. So count Megatron-Bridge and NeMo for LoRA, but for the adapters, which they leave out.
-    """
-    forward = forward_flops(graph)
-    if not any(block.frozen for block in graph.blocks.values()):
-        return forward * (3 * times)
-    made = differentiate(graph, DType.FP32)
-    of_block: dict[str, Flops] = {}
-    for name, block in made.blocks.items():
-        again = Flops()
-        for node in block.phase(Phase.BACKWARD):
-            assert isinstance(node.operator, Operator)
-            kinds = [[block.values[value].type for value in names] for names in (node.inputs, node.outputs)]
-            flops = matrix_flops(node.operator.work(*kinds))
-            if not flops.attention:
-                again += flops
-                continue
-            # The gradient of attention counts as twice its forward pass, without the scores made again.
-            origin = block.node(node.origin)
-            assert isinstance(origin.operator, Operator)
-            kinds = [
-                [block.values[value].type for value in names] for names in (origin.inputs, origin.outputs)
-            ]
-            again += matrix_flops(origin.operator.work(*kinds)) * 2
-        of_block[name] = again
-    return sum((of_block[instance.block] for instance in made.instances), forward) * times

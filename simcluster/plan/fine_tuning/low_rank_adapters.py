@@ -24,7 +24,7 @@ from simcluster.model import (
     Node,
     Role,
 )
-from simcluster.plan.rules import TARGET_NAMES, LowRankAdapters, is_target
+from simcluster.plan.fine_tuning.adapter_targets import TARGET_NAMES, LowRankAdapters, is_target
 
 RANK = "rank"
 """What the short dim of A and B is called."""
@@ -53,7 +53,9 @@ def add_adapters(graph: Graph, adapters: LowRankAdapters) -> Graph:
         raise PlanError(
             f"'{target}' names no weight of a matrix product",
             path=f"training.lora.targets.{adapters.targets.index(target)}",
-            hint=nearest(target, [*map(generalised_name, adapter_targets(graph)), *TARGET_NAMES]),
+            hint=nearest(
+                target, [*TARGET_NAMES, *dict.fromkeys(map(generalised_name, adapter_targets(graph)))]
+            ),
         )
 
     def rewrite(block: Block, instance: Instance) -> Block:
@@ -94,9 +96,12 @@ class _AdaptedBlock:
         """The block with its adapters."""
         kind = next(self.block.values[name].type for name in self.block.parameters)
         build = BlockBuilder(self.block.name, kind.dtype, dict(self.block.values))
+        follows: dict[str, str] = {}
         for node in self.block.nodes:
             weights = {weight.removesuffix(".weight"): at for at, weight in enumerate(node.inputs[1:])}
-            places = {stem: (at,) for stem, at in weights.items() if stem in self.stems}
+            places: dict[str, tuple[int, ...]] = {
+                stem: (at,) for stem, at in weights.items() if stem in self.stems
+            }
             if node.name in self.stems:
                 places = {node.name: tuple(range(len(weights)))}
             if not places or not isinstance(node.operator, Matmul):
@@ -109,13 +114,16 @@ class _AdaptedBlock:
             build.values |= {new: build.values[old] for new, old in zip(outputs, node.outputs, strict=True)}
             base = replace(node, outputs=outputs)
             build.nodes.append(base)
+            first = len(build.nodes)
             for stem, of_stem in places.items():
                 self._add(build, stem, node.operator, base, of_stem, node.outputs)
+            follows |= {added.name: node.name for added in build.nodes[first:]}
         return replace(
             self.block,
             values=build.values,
             nodes=tuple(build.nodes),
             parameters=(*self.block.parameters, *build.parameters),
+            follows=follows,
         )
 
     def _add(

@@ -3,12 +3,6 @@ planner.
 """
 
 from simcluster.plan.rules.expert_routing import BALANCED_ROUTING, ROUTING_PATH, ExpertRouting, expert_counts
-from simcluster.plan.rules.low_rank_adapters import (
-    TARGET_NAMES,
-    LowRankAdapters,
-    adapted_operator,
-    is_target,
-)
 from simcluster.plan.rules.name_patterns import check_patterns, instance_patterns
 from simcluster.plan.rules.offload_rule import CATEGORIES, OFFLOAD_PATH, CopyRates, OffloadPlan, OffloadRule
 from simcluster.plan.rules.strategy_rule import (
@@ -37,12 +31,10 @@ __all__ = [
     "ROUTING_PATH",
     "SEQ",
     "SEQUENCE",
-    "TARGET_NAMES",
     "AxisRoles",
     "CopyRates",
     "Entry",
     "ExpertRouting",
-    "LowRankAdapters",
     "OffloadPlan",
     "OffloadRule",
     "Operands",
@@ -50,12 +42,10 @@ __all__ = [
     "Split",
     "StrategyRule",
     "Token",
-    "adapted_operator",
     "check_patterns",
     "expert_counts",
     "first_rule",
     "instance_patterns",
-    "is_target",
     "sequence_slices",
     "stage_devices",
 ]

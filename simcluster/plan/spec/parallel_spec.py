@@ -17,10 +17,10 @@ from simcluster.document import (
     Section,
 )
 from simcluster.errors import nearest
+from simcluster.plan.fine_tuning import LoraSpec
 from simcluster.plan.spec.auto_spec import AutoSpec, SearchMode
 from simcluster.plan.spec.communication_fusion import BucketsSpec, Ends, FusionSpec, check_ends
 from simcluster.plan.spec.framework import FrameworkSpec as FrameworkSpec
-from simcluster.plan.spec.lora_spec import LoraSpec
 from simcluster.plan.spec.offload_spec import OffloadSpec
 from simcluster.plan.spec.optimizer_sharding import Written as WrittenSharding
 from simcluster.plan.spec.optimizer_spec import OptimizerSpec as OptimizerSpec

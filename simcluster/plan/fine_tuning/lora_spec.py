@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AliasChoices, Field, model_validator
 
 from simcluster.document import Name, PositiveFloat, PositiveInt, Refused, Section
-from simcluster.plan.rules import LowRankAdapters
+from simcluster.plan.fine_tuning.adapter_targets import LowRankAdapters
 
 _VARIANTS = {
     "dora": "DoRA scales columns of the sum of weight and adapter by trained magnitudes",

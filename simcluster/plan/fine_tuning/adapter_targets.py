@@ -30,8 +30,6 @@ TARGET_NAMES: Mapping[str, tuple[str, ...]] = {
 """What Megatron-Bridge (linear_qkv, ...) and PEFT (q_proj, ..., all-linear) call targets, as patterns of
 operators and of weights here."""
 
-_PARTS = (".lora_dropout", ".lora_a", ".lora_b", ".lora_scale", ".lora")
-
 
 @dataclass(frozen=True, slots=True)
 class LowRankAdapters:
@@ -51,8 +49,3 @@ class LowRankAdapters:
 def is_target(target: str, name: str) -> bool:
     """Whether a target names the operator, or weight, of this full name."""
     return any(matches(pattern, name) for pattern in TARGET_NAMES.get(target, (target, f"*.{target}")))
-
-
-def adapted_operator(name: str) -> str | None:
-    """The operator, or weight, whose adapter an operator of this name is part of; None: of none."""
-    return next((name.removesuffix(part) for part in _PARTS if name.endswith(part)), None)
