@@ -37,7 +37,7 @@ class LoraSpec(Section):
     """Rate of dropout of the adapter's input."""
 
     targets: Annotated[tuple[Name, ...], Field(min_length=1)] = Field(
-        ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"),
+        ("all-linear",),
         validation_alias=AliasChoices("targets", "target_modules"),
     )
     """Matmuls with an adapter: Megatron's names (linear_qkv, linear_proj, linear_fc1, linear_fc2), PEFT's

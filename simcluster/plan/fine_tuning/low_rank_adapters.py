@@ -50,12 +50,11 @@ def add_adapters(graph: Graph, adapters: LowRankAdapters) -> Graph:
         chosen[instance.name] = tuple(stems)
     if idle:
         target = next(iter(idle))
+        known = dict.fromkeys(map(generalised_name, adapter_targets(graph)))
         raise PlanError(
             f"'{target}' names no weight of a matrix product",
             path=f"training.lora.targets.{adapters.targets.index(target)}",
-            hint=nearest(
-                target, [*TARGET_NAMES, *dict.fromkeys(map(generalised_name, adapter_targets(graph)))]
-            ),
+            hint=nearest(target, known if target in TARGET_NAMES else [*TARGET_NAMES, *known]),
         )
 
     def rewrite(block: Block, instance: Instance) -> Block:
