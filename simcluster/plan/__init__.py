@@ -24,7 +24,7 @@ from simcluster.plan.execution import (
     ReadyTimes,
     kernel_nodes,
 )
-from simcluster.plan.fine_tuning import adapter_targets, is_target
+from simcluster.plan.fine_tuning import adapter_targets, frozen_parameters, is_target
 from simcluster.plan.modes import make_plan
 from simcluster.plan.optimizer import gathered_name, parameter_names, whole_name
 from simcluster.plan.parameter_server import (
@@ -213,6 +213,7 @@ __all__ = [
     "expert_parts",
     "explicit_sharding",
     "fine_tuned",
+    "frozen_parameters",
     "fusible_reductions",
     "gathered_name",
     "given_feed_layouts",

@@ -45,3 +45,12 @@ def freeze(graph: Graph, patterns: Sequence[str], *, adapted: bool) -> Graph:
     return graph.specialised(
         frozen, rewrite, lambda key, keys: f".frozen{keys.index(key) or ''}" if key else ""
     )
+
+
+def frozen_parameters(graph: Graph) -> frozenset[str]:
+    """The full names of the parameters of a graph that are not trained; of tied ones those that count."""
+    return frozenset(
+        graph.canonical(f"{instance.name}.{name}")
+        for instance in graph.instances
+        for name in graph.block_of(instance).frozen
+    )

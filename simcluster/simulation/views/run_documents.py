@@ -28,6 +28,7 @@ from simcluster.plan import (
     describe_fusion,
     describe_profile,
     fine_tuned,
+    frozen_parameters,
     fusible_reductions,
     render,
     training_flops,
@@ -201,11 +202,7 @@ def _active(model: Model) -> dict[str, int]:
 
 def _trained_parameters(plan: Plan) -> dict[str, int]:
     """How many parameters are trained, where some are frozen; those of adapters are not the model's."""
-    frozen = {
-        f"{instance.name}.{name}"
-        for instance in plan.logical.instances
-        for name in plan.logical.block_of(instance).frozen
-    }
+    frozen = frozen_parameters(plan.logical)
     if not frozen:
         return {}
     sizes = ((name, kind.num_elements) for name, kind in plan.logical.parameters())
