@@ -149,4 +149,8 @@ def test_both_copies_of_a_gradient_are_gathered_before_the_first_is_read():
     block = sharded(framework={"quantised_gathers": True, "fp8_transposes": True})
     names = [node.name for node in block.phase(Phase.BACKWARD)]
     first = names.index("mlp.down.dgrad")
-    assert names[first - 3 : first] == ["out.grad.cast", "out.grad.cast.all_gather2", "out.grad.cast.all_gather"]
+    assert names[first - 3 : first] == [
+        "out.grad.cast",
+        "out.grad.cast.all_gather2",
+        "out.grad.cast.all_gather",
+    ]
