@@ -79,6 +79,7 @@ from simcluster.model.optimizer_rules import Rules, Updates, update_kinds
 from simcluster.model.protocols import (
     FrameworkDependent,
     Generative,
+    LatentHeads,
     Routed,
     WithVocabulary,
     generation_refusal,
@@ -122,6 +123,7 @@ __all__ = [
     "Instance",
     "JoinChunks",
     "Lamb",
+    "LatentHeads",
     "LazyAdam",
     "Mask",
     "MemoryPlace",
