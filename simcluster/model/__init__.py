@@ -84,6 +84,7 @@ from simcluster.model.optimizer_rules import Rules, Updates, update_kinds
 from simcluster.model.protocols import (
     FrameworkDependent,
     Generative,
+    LatentHeads,
     Routed,
     WithVocabulary,
     generation_refusal,
@@ -130,6 +131,7 @@ __all__ = [
     "Instance",
     "JoinChunks",
     "Lamb",
+    "LatentHeads",
     "LazyAdam",
     "Mask",
     "Matmul",
