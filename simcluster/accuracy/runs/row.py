@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from simcluster.accuracy.runs.spelling import plain_cells
-from simcluster.accuracy.table import parse_count, parse_figure, read_table
+from simcluster.accuracy.table import CellError, parse_count, parse_figure, read_table
 from simcluster.deferred_dataclass import dataclass
+from simcluster.errors import Problem
 
 _COUNTS = (
     "layers",
@@ -167,13 +168,13 @@ class MeasuredRun:
         return self.value * size if self.words["metric"] == "activation_mem" and size else None
 
 
-def read_runs(path: str | Path) -> list[MeasuredRun]:
+def read_runs(path: str | Path, refused: list[Problem] | None = None) -> list[MeasuredRun]:
     """The rows of a file, in its order.
 
-    Raises ScenarioError, with every problem and its ``file:line``: columns that are missing, numbers that
-    are none.
+    Raises ScenarioError, with every problem and its ``file:line:column``: columns that are missing, numbers
+    that are none. What is wrong with single rows goes into ``refused``, if that is given.
     """
-    return read_table(path, COLUMNS, _REQUIRED, _run)
+    return read_table(path, COLUMNS, _REQUIRED, _run, refused)
 
 
 def _run(line: int, written: Mapping[str, str]) -> MeasuredRun:
@@ -184,7 +185,7 @@ def _run(line: int, written: Mapping[str, str]) -> MeasuredRun:
     value = parse_figure(written, "value") if written["metric"] != "oom" else 0.0
     if value is None:
         if peak is None:
-            raise ValueError("value is missing")
+            raise CellError("value", "is missing")
         written, value = written | {"metric": "peak_mem"}, 0.0
     unit = _UNITS["GB"] if _LOGGED_GB in written.get("notes", "") else _GIB
     if peak is None and written["metric"] == "peak_mem":
