@@ -20,8 +20,8 @@ from simcluster.accuracy.runs import (
     runs_text,
     scenario_of,
 )
-from simcluster.accuracy.runs.cluster_section import host_rate
 from simcluster.accuracy.runs.report import run_errors_by_group
+from simcluster.accuracy.stated_network import host_rate
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
@@ -230,7 +230,8 @@ TWO_HOSTS = {"num_devices": "16", "data": "8", "global_batch": "32"}
         ("4x200Gb/s", {"nics": 4}),
         ("8x EDR IB 100Gb/s per node", {"nics": 4}),
         ("400Gb/s per GPU", {"nics": 8, "bandwidth": "400 Gbps"}),
-        ("100Gb/s per node", {"nics": 8, "bandwidth": "12.5 Gbps"}),
+        ("100Gb/s per node", {"nics": 1, "bandwidth": "100 Gbps"}),
+        ("100GbE", {"nics": 1, "bandwidth": "100 Gbps"}),
     ],
 )
 def test_hosts_have_the_network_that_a_row_states(tmp_path, stated, network):
