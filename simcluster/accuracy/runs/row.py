@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from simcluster.accuracy.runs.spelling import plain_cells
@@ -65,6 +66,8 @@ _FITTED = ("0", "0.0", "no", "none", "false", "fits", "fit", "ok")
 """How rows of the metric oom say that there was room."""
 _LOGGED_GB = "GB as logged"
 """How notes say that a memory is in 10^9 bytes, as Megatron-Bridge logs it (report_memory, from memory)."""
+_SHARE = "activation_mem_pct_of_tp_baseline"
+"""The metric of Korthikanti et al. (arXiv 2205.05198, figure 7)."""
 _RANK = re.compile(r"\b(rank[0-9]+):")
 _DERIVED = re.compile(r"derived step_s=([0-9.]+)")
 
@@ -166,6 +169,16 @@ class MeasuredRun:
         """Bytes of activations on the device that has most, where the row states them in a known unit."""
         size = _UNITS.get(self.words.get("unit", ""))
         return self.value * size if self.words["metric"] == "activation_mem" and size else None
+
+    @property
+    def activation_share(self) -> float | None:
+        """Those bytes as a share of what tensor parallelism alone takes, where the row states that."""
+        return self.value / 100 if self.words["metric"] == _SHARE else None
+
+    @property
+    def of_tensor_parallelism_alone(self) -> MeasuredRun:
+        """The same run without sequence parallelism and recomputation, which shares are measured against."""
+        return replace(self, words={**self.words, "sequence_parallel": "false", "recompute": "none"})
 
 
 def read_runs(path: str | Path, refused: list[Problem] | None = None) -> list[MeasuredRun]:

@@ -350,12 +350,25 @@ def test_activations_alone_may_have_been_measured(tmp_path):
     said = {"metric": "activation_mem", "value": "2", "unit": "GB", "peak_mem_gib": ""}
     (row,) = read_runs(written(tmp_path, said, columns=columns))
     (found,) = predict_runs([row])
-    summary = simulate(Scenario.of(scenario_of(row).data)).documents["summary"]
+    memory = simulate(Scenario.of(scenario_of(row).data)).memory
+    activations = memory["category"] == memory.index("category", "activations")
     assert found.figure is RunFigure.ACTIVATIONS
     assert found.measured == 2e9
-    assert found.predicted == summary["peak_memory_bytes"][0]["breakdown"]["activations"]
+    assert found.predicted == max(memory["bytes"][activations & (memory["class"] == 0)].cumsum())
     (unknown,) = predict_runs(read_runs(written(tmp_path, said | {"unit": "%"}, columns=columns)))
     assert unknown.reason
+
+
+def test_activations_may_be_a_share_of_those_of_tensor_parallelism_alone(tmp_path):
+    """Full recomputation keeps the input of a layer alone, of which sequence parallelism leaves a part."""
+    said = {"metric": "activation_mem_pct_of_tp_baseline", "value": "20", "peak_mem_gib": ""}
+    whole = {"sequence_parallel": "false", "recompute": "none"}
+    rows = read_runs(
+        written(tmp_path, said | whole, said | {"sequence_parallel": "true", "recompute": "full"})
+    )
+    same, less = predict_runs(rows)
+    assert (same.figure, same.measured, same.predicted) == (RunFigure.ACTIVATION_SHARE, 0.2, 1.0)
+    assert 0.02 < less.predicted < 0.3
 
 
 def test_the_reports_tell_groups_and_reasons(tmp_path):
