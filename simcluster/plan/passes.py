@@ -242,9 +242,14 @@ class Passes:
         """What is computed or cast once more for the backward."""
         spec = self.parallel.recompute
         yield Pass("recompute_layers", partial(_recompute_layers, spec=spec))
-        patterns, collectives = spec.operators, spec.collectives
         yield Pass(
-            "recompute_operators", partial(recompute_operators, patterns=patterns, collectives=collectives)
+            "recompute_operators",
+            partial(
+                recompute_operators,
+                patterns=spec.operators,
+                keep_outputs=spec.keep_outputs,
+                collectives=spec.collectives,
+            ),
         )
         if spec.slice:
             yield Pass(
