@@ -49,6 +49,10 @@ class PoolRules(NamedTuple):
 class Blocks(NamedTuple):
     """Columns by the number of a block; requests by name; free blocks in order."""
 
+    keys: Any
+    """Free blocks as numbers, the smallest first, of equal ones that with the lowest address."""
+    free: Column
+    """Their numbers in the same order, and a 0 after them."""
     lengths: Column
     """The size of a block."""
     starts: Column
@@ -65,10 +69,6 @@ class Blocks(NamedTuple):
     """By name the block that was taken first."""
     totals: Column
     """What there is once: ``SPARE``, ``USED`` and ``TOP``."""
-    keys: Any
-    """Free blocks as numbers, the smallest first, of equal ones that with the lowest address."""
-    free: Column
-    """Their numbers in the same order, and a 0 after them."""
 
 
 def serve(bits: int, rules: PoolRules, blocks: Blocks, names: Column, sizes: Column, grown: Column) -> bool:
@@ -109,7 +109,7 @@ def serve(bits: int, rules: PoolRules, blocks: Blocks, names: Column, sizes: Col
 
 def cut(bits: int, blocks: Blocks, block: int, size: int) -> None:
     """Cuts a block that is taken; the rest is another one, and free."""
-    lengths, starts, before, after, idle, _, _, totals, keys, free = blocks
+    keys, free, lengths, starts, before, after, idle, _, _, totals = blocks
     rest = totals[SPARE]
     if rest:
         totals[SPARE] = after[rest]
@@ -127,7 +127,7 @@ def cut(bits: int, blocks: Blocks, block: int, size: int) -> None:
 
 def give_back(bits: int, blocks: Blocks, block: int) -> None:
     """Makes a block free, joined with its free neighbours; one number stays, others are spare."""
-    lengths, starts, before, after, idle, _, _, totals, keys, free = blocks
+    keys, free, lengths, starts, before, after, idle, _, _, totals = blocks
     first, end = before[block], after[block]
     if idle[first]:
         drop_free(keys, free, bisect_left(keys, lengths[first] << bits | starts[first]))

@@ -55,7 +55,7 @@ POOL_CODE = CompiledCode(
     examples={
         "int": 0,
         "PoolRules": PoolRules(0, 0, 0, 0, 0, 0),
-        "Blocks": Blocks(*[_NONE] * 8, keys=Keys(_NONE, _NONE), free=_NONE),
+        "Blocks": Blocks(Keys(_NONE, _NONE), *[_NONE] * 9),
         "Column": _NONE,
     },
     functions=[cut, give_back, reserve],
@@ -78,10 +78,9 @@ class Pool:
         self.rules = rules.in_units(self.unit)
         self.compiled = compiled
         self.address_bits = 31 if compiled else 56
-        columns = [self._zeros(1) for _ in range(6)]
         keys: Any = Keys(self._zeros(1), self._zeros(1)) if compiled else []
-        columns += [self._zeros(num_names), self._zeros(3)]
-        self.blocks = Blocks(*columns, keys=keys, free=self._zeros(1))
+        columns = [self._zeros(1) for _ in range(7)]
+        self.blocks = Blocks._make([keys, *columns, self._zeros(num_names), self._zeros(3)])
 
     @property
     def reserved(self) -> int:
@@ -126,15 +125,12 @@ class Pool:
         blocks, size = self.blocks, len(self.blocks.lengths)
         needed = blocks.totals[USED] + 2 * num_requests + 2
         if needed > size and self.compiled:
-            lengths, starts, before, after, idle, later, items, free = (
-                self._longer(column, max(needed, 2 * size))
-                for column in (*blocks[:6], blocks.keys.items, blocks.free)
+            items, *columns = (
+                self._longer(column, max(needed, 2 * size)) for column in (blocks.keys.items, *blocks[1:8])
             )
-            keys = Keys(items, blocks.keys.count)
-            columns = lengths, starts, before, after, idle, later
-            self.blocks = Blocks(*columns, blocks.taken, blocks.totals, keys, free)
+            self.blocks = Blocks._make([Keys(items, blocks.keys.count), *columns, *blocks[8:]])
         elif needed > size:
-            for column in blocks[:6]:
+            for column in blocks[2:8]:
                 column.extend([0] * (needed - size))
 
     def _longer(self, column: Ints, size: int) -> Ints:
