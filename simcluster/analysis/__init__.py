@@ -22,14 +22,12 @@ from simcluster.analysis.metrics import (
     INFERENCE_METRICS,
     METRICS,
     SHARED_METRICS,
-    dispatch_counts,
     inference_figures,
     summarise_run,
     summarise_servers,
     time_use_document,
     wait_times,
 )
-from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import (
     NameIndex,
     find_idle_gaps,
@@ -50,9 +48,7 @@ __all__ = [
     "MemoryUse",
     "MemoryVerdict",
     "NameIndex",
-    "PlacedProgram",
     "deciding_verdict",
-    "dispatch_counts",
     "find_idle_gaps",
     "headroom",
     "inference_figures",

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis import PlacedProgram
 from simcluster.critical_path.critical_entries import CriticalEntries
 from simcluster.critical_path.entry_graph import EntryGraph
 from simcluster.critical_path.path_parts import PartKind, PathParts
@@ -17,7 +16,7 @@ from simcluster.critical_path.path_spans import spans_document
 from simcluster.critical_path.stage_slack import stage_slacks
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, Timing
-from simcluster.program import charged_to
+from simcluster.program import PlacedProgram, charged_to
 
 Ints = NDArray[np.int64]
 

@@ -11,7 +11,6 @@ import numpy as np
 from simcluster.analysis import (
     AllocationAccount,
     MemoryRule,
-    dispatch_counts,
     memory_maxima,
     program_of,
     report_memory,
@@ -24,7 +23,7 @@ from simcluster.engine import Timing
 from simcluster.layout import unsplit_mesh
 from simcluster.model import Flops, Model, Routed, Updates, forward_flops
 from simcluster.plan import Plan, describe_fusion, describe_profile, fusible_reductions, render
-from simcluster.program import HOST, CollectiveCalls, HostCalls, find_class_splits
+from simcluster.program import HOST, CollectiveCalls, HostCalls, dispatch_counts, find_class_splits
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose import BuiltScenario
 from simcluster.simulation.views.assumed_figures import assumptions

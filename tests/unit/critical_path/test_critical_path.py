@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.critical_path import critical_path_document
 from simcluster.critical_path import path_limit as limit_module
 from simcluster.critical_path import stage_slack as slack_module
@@ -20,7 +19,7 @@ from simcluster.engine.reference.run import _Run
 from simcluster.errors import TraceError
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
-from simcluster.program import partition_ranks
+from simcluster.program import PlacedProgram, partition_ranks
 from tests.support.implementations import many_from
 from tests.support.pipelines import burning_program, quiet_cluster
 from tests.support.random_runs import random_workload
