@@ -37,6 +37,7 @@ from simcluster.plan.pass_list import PassList
 from simcluster.plan.passes import (
     Passes,
     derivative_passes,
+    fine_tuning_passes,
     place_layers,
     sequence_passes,
     sequence_slicing,
@@ -249,7 +250,8 @@ class StrategyPlanner(PlanValues):
             raise PlanError("no axis of the mesh splits sequences", path="parallel.context", hint=hint)
         axis = slices[0] if slices else ""
         made = PassList.of(forward).then(
-            *sequence_passes(ways, placement.mesh.product(slices), axis, ring=ring, masked=masked)
+            *fine_tuning_passes(self.task),
+            *sequence_passes(ways, placement.mesh.product(slices), axis, ring=ring, masked=masked),
         )
         check_tensors(made.graph)
         return made

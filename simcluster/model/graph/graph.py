@@ -167,7 +167,7 @@ class Block:
     outputs: tuple[str, ...]
     """Activations that leave it."""
     parameters: tuple[str, ...]
-    """Values that are trained."""
+    """Values that are trained, or frozen."""
     values: Mapping[str, Value]
     """All values by name."""
     nodes: tuple[Node, ...]
@@ -182,6 +182,10 @@ class Block:
     """Whether its backward runs its whole forward again."""
     row_gradients: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """A table that is changed by rows -> the rows' gradients and their ids, instead of a gradient."""
+    frozen: frozenset[str] = frozenset()
+    """The parameters that are not trained."""
+    follows: Mapping[str, str] = field(default_factory=dict)
+    """An operator of an adapter -> the one beside which it is, whose strategy it has if it has no own."""
 
     @cached_property
     def states(self) -> tuple[str, ...]:

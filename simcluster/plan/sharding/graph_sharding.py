@@ -127,7 +127,9 @@ def _sums(graph: Graph, strategies: Strategies) -> dict[str, frozenset[str]]:
             if inner in block.gradients and block.values[block.gradients[inner]].role is Role.SUM
         ]
         names = {f"{instance.weight_owner}.{name}": name for name in block.parameters}
-        read += [(inner, tied[full]) for full, inner in names.items() if full in tied]
+        read += [
+            (inner, tied[full]) for full, inner in names.items() if full in tied and inner not in block.frozen
+        ]
         for inner, outer in read:
             kind = (instance.block, id(chosen), inner)
             if kind not in parts:

@@ -14,7 +14,7 @@ from simcluster.deferred_dataclass import dataclass
 from simcluster.document import generalised_name, matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Dims, Layout, Mesh, Strategy, padding_refusal, whole
-from simcluster.model import Block, Graph, Node, Operator, Phase
+from simcluster.model import Block, Graph, Instance, Node, Operator, Phase
 from simcluster.plan.rules import (
     BATCH,
     SEQ,
@@ -97,7 +97,7 @@ def assign_strategies(
     for instance in graph.instances:
         block = graph.block_of(instance)
         nodes = list(block.phase(Phase.FORWARD))
-        chosen = tuple(first_rule(rules, f"{instance.known_as}.{node.name}") for node in nodes)
+        chosen = tuple(_rule_of(rules, instance, node, block) for node in nodes)
         used.update(index for index in chosen if index is not None)
         key = (instance.block, chosen)
         if key not in seen:
@@ -118,6 +118,15 @@ def assign_strategies(
     if problems:
         raise PlanError(*dict.fromkeys(problems))
     return Strategies(by_instance, sources)
+
+
+def _rule_of(rules: Sequence[StrategyRule], instance: Instance, node: Node, block: Block) -> int | None:
+    """The index of an operator's rule; that of an adapter without one is its operator's, by dims."""
+    chosen = first_rule(rules, f"{instance.known_as}.{node.name}")
+    if chosen is not None or node.name not in block.follows:
+        return chosen
+    chosen = first_rule(rules, f"{instance.known_as}.{block.follows[node.name]}")
+    return None if chosen is None or rules[chosen].inputs is not None else chosen
 
 
 def _together(refused: Iterable[tuple[str, Problem]]) -> list[Problem]:

@@ -148,7 +148,7 @@ class ScheduleExpansion:
             if kind not in (W_ACTION, R_ACTION) and chunk >= 0
             # Gradients leave a chunk where its values come.
             for tensor in self._crossing[(kind == F_ACTION) == sent][chunk]
-            if tensor.slice == part
+            if tensor.slice == part and (kind == F_ACTION or tensor.value in tensor.block.gradients)
         ]
 
     def _transfer(self, crossing: BoundaryTensor, micro_batch: int, *, forward: bool) -> BlockExecution:
@@ -201,8 +201,8 @@ class ScheduleExpansion:
             if instance.on_all_stages:
                 before, behind = around_pass(part, instance, micro_batch, forward=forward)
                 runs[0][:0], runs[-1][len(runs[-1]) :] = before, behind
-            if forward and at_end and PREPARE in (codes := part.codes_of(instance)):
-                runs[0].insert(0, BlockExecution(codes[PREPARE], instance.name, ONCE, ""))
+            if forward and at_end and PREPARE in (own := part.codes_of(instance)):
+                runs[0].insert(0, BlockExecution(own[PREPARE], instance.name, ONCE, ""))
             if at_end and not forward and not part.codes.policy.reduce_after_backward:
                 runs[-1] += [
                     replace(run, action="")
