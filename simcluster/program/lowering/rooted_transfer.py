@@ -35,21 +35,9 @@ def rooted_block(
     local, category = local_type(value, mesh), boundary_category(value.role)
     term = Slot("part", Scope.MICRO_BATCH, local, category, local.num_bytes, value.type, value.layout)
     whole = replace(term, name="value", layout=value.layout.reduced)
-<<<<<<< HEAD
     slots = ((term, whole) if at_root else (term,)) if reduced else (whole,)
     inputs = (0,) if reduced or at_root else ()
     outputs = (len(slots) - 1,) if reduced == at_root else ()
-=======
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    last_uses: tuple[int, ...]
-    if reduced:
-        slots = (term, whole) if at_root else (term,)
-        inputs, outputs, last_uses = (0,), tuple(range(1, len(slots))), (0,)
-    else:
-        slots, last_uses = (whole,), ()
-        inputs, outputs = ((0,), ()) if at_root else ((), (0,))
->>>>>>> main
     moving = Instruction(
         str(kind),
         InstructionKind.COLLECTIVE,
