@@ -182,16 +182,18 @@ def wrong_parts(case, ranks: Ranks, strategies) -> list[str]:
     found = []
     for strategy in strategies:
         for operator, reads in steps:
-            found += _wrong_primitives(operator, [inputs[name] for name in reads], ranks, strategy)
+            arrays = [inputs[name] for name in reads]
+            found += _wrong_primitives(operator, arrays, ranks, strategy, case.resized)
     return found
 
 
-def _wrong_primitives(operator, arrays, ranks: Ranks, strategy) -> list[str]:
+def _wrong_primitives(operator, arrays, ranks: Ranks, strategy, resized) -> list[str]:
     own = inherited(operator, strategy)
     barred = {dim for dim, _ in operator.dims().unsplittable}
     split = frozenset(dim for dim, _ in own.splits if dim in barred)
     if not split:
-        return ranks.differences(operator, own, arrays, operator.evaluate(arrays, WHOLE))
+        whole = operator.evaluate(arrays, WHOLE)
+        return ranks.differences(operator, own, arrays, whole, resized=resized)
     values = {f"in{index}": array for index, array in enumerate(arrays)}
     names = {f"in{index}": each for index, each in enumerate(operator.dims().inputs)}
     found = []
@@ -199,7 +201,7 @@ def _wrong_primitives(operator, arrays, ranks: Ranks, strategy) -> list[str]:
         assert [names[name] for name in reads] == list(each.dims().inputs)
         read = [values[name] for name in reads]
         whole = each.evaluate(read, WHOLE)
-        found += ranks.differences(each, inherited(each, strategy), read, whole)
+        found += ranks.differences(each, inherited(each, strategy), read, whole, resized=resized)
         values.update(zip(outputs, whole, strict=True))
         names.update(zip(outputs, each.dims().outputs, strict=True))
     for index, want in enumerate(operator.evaluate(arrays, WHOLE)):

@@ -214,9 +214,8 @@ class LogitsLogSumExp(_PerToken):
         return Dims((self.labels,), (self._tokens,), reduction="logsumexp")
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
-        """Behind the maximum, so that nothing overflows."""
-        peak = inputs[0].max(axis=-1)
-        return (np.asarray(peak + np.log(np.exp(inputs[0] - peak[..., None]).sum(axis=-1))),)
+        """The logarithm of the sum; of padding alone it is that of zero."""
+        return (np.asarray(np.logaddexp.reduce(inputs[0], axis=-1)),)
 
 
 class TargetLogit(_PerToken):
