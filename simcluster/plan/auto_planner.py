@@ -98,9 +98,9 @@ class AutoPlanner(StrategyPlanner):
         """None: what splits nothing was searched, too."""
         return []
 
-    def _padded(self, rules: Sequence[StrategyRule], placement: Placement) -> Model:
+    def _padded(self, placement: Placement) -> Model:
         """For the search, a vocabulary that all ranks of a stage could share."""
         if not self.searching or not isinstance(self.model, WithVocabulary):
-            return super()._padded(rules, placement)
+            return super()._padded(placement)
         ways = stage_devices(placement.mesh, placement.roles)
         return padded(self.model, self.framework.vocabulary_multiple * ways)

@@ -87,9 +87,10 @@ def place_layers(layers: Sequence[int], chain: VirtualStages) -> Pass:
     return Pass("place", partial(place, layers=layers, chain=chain))
 
 
-def vocabulary_spreading(operators: Sequence[str], method: str) -> Pass:
+def vocabulary_spreading(operators: Sequence[str], method: str, parts: int) -> Pass:
     """The pass that puts the embedding and the output layer on all stages."""
-    return Pass("spread_vocabulary", partial(spread_vocabulary, operators=tuple(operators), method=method))
+    spread = partial(spread_vocabulary, operators=tuple(operators), method=str(method), parts=parts)
+    return Pass("spread_vocabulary", spread)
 
 
 def subgraph_assignment(shards: Sequence[ShardRequest]) -> Pass:
@@ -222,8 +223,14 @@ class Passes:
                 partial(clip, limit=optimizer.clip, mesh=mesh, router=router, stage_axis=stage_axis),
             )
         yield Pass("decompose_updates", partial(decompose_updates, router=router))
-        if any(map(has_split_backward, self.pipeline.timetables)):
+        layers, shared = (
+            any(has_split_backward(timetable, shared=shared) for timetable in self.pipeline.timetables)
+            for shared in (False, True)
+        )
+        if layers:
             yield Pass("split_backward", partial(split_backward))
+        elif shared:
+            yield Pass("split_backward", partial(split_backward, shared=True))
 
     def _weights(self, sharding: ShardingChoice) -> Iterator[Pass]:
         """In which formats weights are read, how often they are cast, and who adds up their gradients."""

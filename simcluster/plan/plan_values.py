@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 from simcluster.errors import PlanError
@@ -100,26 +99,33 @@ class PlanValues(Planner):
     def _model(self, placement: Placement) -> Model:
         """The model as this plan computes it, its vocabulary padded."""
         rules = self._rules(placement.mesh)
-        model = self.computed(self._padded(rules, placement))
+        model = self.computed(self._padded(placement))
         slices = sequence_slices(rules, placement.roles, placement.mesh)
         return model.in_slices(slices) if slices > 1 and isinstance(model, Routed) else model
 
-    def _padded(self, rules: Sequence[StrategyRule], placement: Placement) -> Model:
-        """The model with a vocabulary that every rank which shares it holds an equal part of."""
+    def _vocabulary_ways(self, placement: Placement) -> int:
+        """Over how many ranks of a stage strategies split the vocabulary."""
         model = self.model
         if not isinstance(model, WithVocabulary):
-            return model
+            return 1
+        rules = self._rules(placement.mesh)
 
         def unpadded() -> Graph:
             return self.model.graph(1, self.task.seq_len, DType.FP32, 1)
 
         operators = model.vocabulary_operators
-        ways = vocabulary_divisor_of(operators, unpadded, rules, placement.mesh, placement.roles)
+        return vocabulary_divisor_of(operators, unpadded, rules, placement.mesh, placement.roles)
+
+    def _padded(self, placement: Placement) -> Model:
+        """The model with a vocabulary that every rank which shares it holds an equal part of."""
+        if not isinstance(self.model, WithVocabulary):
+            return self.model
+        ways = self._vocabulary_ways(placement)
         multiple = self.framework.vocabulary_multiple * ways
         if self.parallel.schedule.vocabulary:
             # A multiple of twice the stages, as in the paper (arXiv 2411.05288).
             multiple = math.lcm(multiple, 2 * ways * placement.mesh.size(placement.stage_axis))
-        return padded(model, multiple)
+        return padded(self.model, multiple)
 
     def _pipeline(self, placement: Placement) -> PipelinePlan:
         """What the stages do, with how many micro-batches."""

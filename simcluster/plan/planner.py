@@ -200,7 +200,8 @@ class StrategyPlanner(PlanValues):
         if method := self.parallel.schedule.vocabulary:
             check_sharing(pipeline.chain.num_stages, trained=self.inference is None)
             operators = model.vocabulary_operators if isinstance(model, WithVocabulary) else ()
-            forward = forward.then(vocabulary_spreading(operators, method))
+            parts = pipeline.chain.num_stages * self._vocabulary_ways(placement)
+            forward = forward.then(vocabulary_spreading(operators, method, parts))
         shards = self._shards()
         subgraphs = assign_subgraphs(forward.graph, shards)[1]
         return forward.then(subgraph_assignment(shards)) if shards else forward, subgraphs

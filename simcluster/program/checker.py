@@ -30,7 +30,7 @@ from simcluster.program.symmetry import RankClasses
 
 Ints = NDArray[np.int64]
 
-_Issue = tuple[str, int, UnequalPartsByGroup | None]
+_Issue = tuple[str, str, int, UnequalPartsByGroup | None]
 
 
 def check_program(program: Program, classes: RankClasses) -> None:
@@ -129,7 +129,7 @@ def _transfer_faults(program: Program) -> Iterator[str]:
 
 
 def _order_faults(program: Program, classes: RankClasses) -> Iterator[str]:
-    """Classes that meet in a group issue the same collectives there, in one order."""
+    """Classes that meet in a group issue the same collectives there, in one order on every stream."""
     meeting: defaultdict[tuple[tuple[str, ...], int], list[int]] = defaultdict(list)
     for (index, axes), group in classes.groups.items():
         if len(group.members) > 1:
@@ -149,12 +149,19 @@ def _order_faults(program: Program, classes: RankClasses) -> Iterator[str]:
 
 
 def _order(program: Program, part: int, axes: tuple[str, ...], numbers: dict[_Issue, int]) -> Ints:
-    """What a part issues over some axes, and for which micro-batch, in order [2, issues]."""
+    """What a part issues over some axes, and for which micro-batch, in order, one stream after another
+    [2, issues].
+    """
 
     def meets(instruction: Instruction) -> bool:
         return instruction.action is InstructionKind.COLLECTIVE and instruction.group == axes
 
     flat, (issued, micro_batch) = _issues(program, part, meets)
-    kinds = [(instruction.operation, instruction.num_bytes, instruction.parts) for instruction in flat]
+    kinds = [
+        (instruction.stream, instruction.operation, instruction.num_bytes, instruction.parts)
+        for instruction in flat
+    ]
     kind = np.array([numbers.setdefault(issue, len(numbers)) for issue in kinds], dtype=np.int64)
-    return np.stack([kind[issued], micro_batch])
+    streams = np.unique([str(instruction.stream) for instruction in flat], return_inverse=True)[1]
+    by_stream = np.argsort(streams[issued], kind="stable")
+    return np.stack([kind[issued], micro_batch])[:, by_stream]

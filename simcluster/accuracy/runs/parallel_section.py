@@ -33,6 +33,7 @@ _FOUND_BY_SEARCH = ("zb-1p", "zb-2p")
 
 _VOCABULARY = {
     "method vocab-1": "two_barriers",
+    "method vocab-2": "one_barrier",
     "method interlaced": "interlaced",
 }
 """How notes say that all stages share the vocabulary (arXiv 2411.05288), and how."""

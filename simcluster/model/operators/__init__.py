@@ -36,6 +36,7 @@ from simcluster.model.operators.nvfp4 import E2M1, Nvfp4Cast
 from simcluster.model.operators.one_hot import OneHot
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, OptimizerOperator, Sgd, Update
 from simcluster.model.operators.optimizer_lamb import Lamb
+from simcluster.model.operators.output_layer import OutputLayerLoss
 from simcluster.model.operators.padding_mask import Mask
 from simcluster.model.operators.pointwise import Accumulate, Add, Bias
 from simcluster.model.operators.pooling import AveragePool2d, GlobalAveragePool, MaxPool2d
@@ -106,6 +107,7 @@ __all__ = [
     "Nvfp4Cast",
     "OneHot",
     "OptimizerOperator",
+    "OutputLayerLoss",
     "Pad",
     "PositionRows",
     "Positions",

@@ -13,9 +13,14 @@ from simcluster.model import Block, Graph, Node, Phase, Role
 from simcluster.plan.recompute import SUFFIX
 
 
-def split_backward(graph: Graph) -> Graph:
-    """The graph whose weight gradients are in a phase of their own, ``Phase.WEIGHTS``."""
-    return graph.with_blocks({name: _split(block) for name, block in graph.blocks.items()})
+def split_backward(graph: Graph, *, shared: bool = False) -> Graph:
+    """The graph whose weight gradients are in a phase of their own, ``Phase.WEIGHTS``; with ``shared`` those
+    of instances on all stages alone.
+    """
+    wanted = {instance.block for instance in graph.instances if instance.on_all_stages or not shared}
+    return graph.with_blocks(
+        {name: _split(block) if name in wanted else block for name, block in graph.blocks.items()}
+    )
 
 
 def _split(block: Block) -> Block:

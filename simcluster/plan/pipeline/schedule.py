@@ -90,18 +90,22 @@ def forward_only(num_stages: int, num_passes: int, num_micro_batches: int) -> Ti
     return (actions,) * num_stages
 
 
-def has_split_backward(timetable: Timetable) -> bool:
-    """Whether any backward is split into input and weight gradients."""
-    return _has(timetable, WEIGHTS)
+def has_split_backward(timetable: Timetable, *, shared: bool = False) -> bool:
+    """Whether any backward is split into input and weight gradients; of layers, or of what is ``shared`` by
+    all stages.
+    """
+    return any(
+        half.kind == WEIGHTS and (half.chunk < 0) is shared
+        for actions in timetable
+        for action in actions
+        for half in action.parts
+    )
 
 
 def has_recompute(timetable: Timetable) -> bool:
     """Whether any stage recomputes activations as an action of its own."""
-    return _has(timetable, RECOMPUTE)
-
-
-def _has(timetable: Timetable, kind: str) -> bool:
-    return any(half.kind == kind for actions in timetable for action in actions for half in action.parts)
+    halves = (half for actions in timetable for action in actions for half in action.parts)
+    return any(half.kind == RECOMPUTE for half in halves)
 
 
 def activation_peaks(timetable: Timetable) -> list[int]:

@@ -12,7 +12,19 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from simcluster.errors import PlanError
-from simcluster.model import INPUT_LAYER, OUTPUT_LAYER, Block, Graph, Instance, Node, OneBarrier, Operator
+from simcluster.model import (
+    INPUT_LAYER,
+    OUTPUT_LAYER,
+    Block,
+    CrossEntropy,
+    Graph,
+    Instance,
+    Node,
+    OneBarrier,
+    Operator,
+    OutputLayerLoss,
+    Value,
+)
 
 PATH = "parallel.schedule.vocabulary"
 
@@ -27,15 +39,17 @@ class VocabularyMethod(enum.StrEnum):
 
     TWO_BARRIERS = "two_barriers"
     """Algorithm 1 of the paper (Vocab-1): one barrier between the passes S and T, one behind T."""
+    ONE_BARRIER = "one_barrier"
+    """Algorithm 2 (Vocab-2): the gradients of the hidden states are made in pass S, so that T may wait."""
     INTERLACED = "interlaced"
     """As tensor parallelism: all stages work on one micro-batch at once, and wait for every collective."""
 
 
-def spread_vocabulary(graph: Graph, operators: Sequence[str], method: str) -> Graph:
+def spread_vocabulary(graph: Graph, operators: Sequence[str], method: str, parts: int) -> Graph:
     """The placed graph whose embedding and output layer are on all stages.
 
-    ``operators`` are the lookup and the product that makes logits, by full name. PlanError for a model of
-    another form.
+    ``operators`` are the lookup and the product that makes logits, by full name; ``parts`` those of the
+    vocabulary, one for each rank that has some. PlanError for a model of another form.
     """
     blocks = dict(graph.blocks)
     instances: list[Instance] = []
@@ -53,7 +67,7 @@ def spread_vocabulary(graph: Graph, operators: Sequence[str], method: str) -> Gr
             instances.append(bound)
             continue
         block = graph.block_of(instance)
-        for part in _parts(block, shared[instance.name], method):
+        for part in _parts(block, shared[instance.name], method, parts):
             local = part.name != block.name
             blocks[part.name] = part
             chunk = instance.chunk if local else OUTPUT_LAYER if block.loss else INPUT_LAYER
@@ -86,7 +100,8 @@ def _check(graph: Graph, shared: Mapping[str, str]) -> None:
             hint=f"write model.tied: false, or {LEAVE_OUT}",
         )
     losses = [instance.name for instance in graph.instances if graph.block_of(instance).loss]
-    if len(shared) != 2 or len(losses) != 1 or losses[0] not in shared:
+    alone = len(losses) == 1 and losses[0] in shared
+    if len(shared) != 2 or not alone:
         raise PlanError(
             "all stages share the vocabulary of a decoder with one embedding and one output layer only",
             path=PATH,
@@ -94,16 +109,36 @@ def _check(graph: Graph, shared: Mapping[str, str]) -> None:
         )
 
 
-def _parts(block: Block, operator: str, method: str) -> Iterator[Block]:
+def _parts(block: Block, operator: str, method: str, parts: int) -> Iterator[Block]:
     """What is on one stage and what is on all, in the order of their forward."""
     shared = _shared(block, operator)
     sliced = [node for node in block.nodes if node.name in shared]
     others = [node for node in block.nodes if node.name not in shared]
-    if method != VocabularyMethod.INTERLACED:
-        sliced = [_waiting_once(node) for node in sliced]
-    parts = [(block.name, sliced), *([(f"{block.name}{LOCAL}", others)] if others else [])]
-    for name, nodes in parts[::-1] if block.loss else parts:
-        yield _part(block, name, nodes)
+    whole = _part(block, block.name, sliced)
+    if block.loss and method == VocabularyMethod.ONE_BARRIER:
+        whole = _in_one(whole, operator, parts)
+    elif method == VocabularyMethod.TWO_BARRIERS:
+        whole = replace(whole, nodes=tuple(map(_waiting_once, whole.nodes)))
+    local = [_part(block, f"{block.name}{LOCAL}", others)] if others else []
+    yield from [*local, whole] if block.loss else [whole, *local]
+
+
+def _in_one(block: Block, operator: str, parts: int) -> Block:
+    """The block in which product, cast and loss are one operator."""
+    product, *_, last = block.nodes
+    hidden, weight = product.inputs
+    logits, targets = last.inputs
+    assert isinstance(last.operator, CrossEntropy), "the check before knows no other loss"
+    assert product.name == operator
+    kinds = [block.values[value].type for value in (hidden, weight, targets)]
+    size = kinds[1].shape[0] // parts
+    whole = OutputLayerLoss(last.operator.scale, size, kinds[0].dtype, block.values[logits].type.dtype)
+    own = tuple(f"{last.name}.{name}" for name in ("logits", "part_sums", "part_rows", "picked"))
+    outputs = (*last.outputs, *own)
+    values = {value: kind for value, kind in block.values.items() if value in (hidden, weight, targets)}
+    values |= zip(outputs, map(Value, whole.infer(kinds)), strict=True)
+    node = replace(last, operator=whole, inputs=(hidden, weight, targets), outputs=outputs)
+    return replace(block, nodes=(node,), values=values)
 
 
 def _shared(block: Block, operator: str) -> set[str]:

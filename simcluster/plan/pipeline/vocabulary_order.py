@@ -7,10 +7,10 @@ stand between two others, wherever their time falls into one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from simcluster.model import INPUT_LAYER, OUTPUT_LAYER
-from simcluster.plan.pipeline.action import BACKWARD, FORWARD, Action
+from simcluster.plan.pipeline.action import BACKWARD, FORWARD, INPUTS, WEIGHTS, Action
 from simcluster.plan.pipeline.vocabulary import VocabularyMethod
 
 PERIOD = 3
@@ -39,12 +39,16 @@ def _building_block(behind: int, num_stages: int, method: str) -> Iterator[tuple
     """When a micro-batch begins which pass, from its forward on the last stage on, on the stage that has so
     many stages behind it.
     """
-    times = _interlaced if method == VocabularyMethod.INTERLACED else _two_barriers
+    times = _TIMES[method]
     forward, logits, gradients, backward = times(behind)
     first, _, _, last = times(num_stages - 1)
     yield forward, FORWARD, 0
     yield logits, FORWARD, OUTPUT_LAYER
-    yield gradients, BACKWARD, OUTPUT_LAYER
+    if method == VocabularyMethod.ONE_BARRIER:
+        yield gradients, INPUTS, OUTPUT_LAYER
+        yield gradients + 0.1, WEIGHTS, OUTPUT_LAYER
+    else:
+        yield gradients, BACKWARD, OUTPUT_LAYER
     yield backward, BACKWARD, 0
     yield first - AHEAD + 0.5, FORWARD, INPUT_LAYER
     yield last + AHEAD + 0.5, BACKWARD, INPUT_LAYER
@@ -57,9 +61,26 @@ def _two_barriers(behind: int) -> tuple[float, float, float, float]:
     return -behind, 1.5, 3.5, 7 + 2 * behind
 
 
+def _one_barrier(behind: int) -> tuple[float, float, float, float]:
+    """The logits as soon as hidden states are there, for the last stage its own; their gradients are known
+    behind the next forward, before the last stage begins the backward. A stage holds one micro-batch more
+    than in 1F1B.
+    """
+    turn = behind % PERIOD
+    return -behind, 1.5 if turn else 0.5, 2.5 if turn == 1 else 3.5, 4 + 2 * behind
+
+
 def _interlaced(behind: int) -> tuple[float, float, float, float]:
     """All stages are between two passes at once: forward and backward on one stage, backward and forward on
     the next. So a stage holds one and a half times as many micro-batches as in 1F1B.
     """
     pairs, odd = divmod(behind, 2)
     return -3 * pairs - 2 * odd, 0.5, 0.6, 1 + 6 * pairs + 4 * odd
+
+
+_TIMES: Mapping[str, Callable[[int], tuple[float, float, float, float]]] = {
+    VocabularyMethod.TWO_BARRIERS: _two_barriers,
+    VocabularyMethod.ONE_BARRIER: _one_barrier,
+    VocabularyMethod.INTERLACED: _interlaced,
+}
+"""By method when a stage begins forward, logits, their gradients and backward."""

@@ -75,9 +75,10 @@ class ScheduleSpec(Section):
     """Of 1f1b and v_half: vocabulary parallelism (arXiv 2411.05288). The embedding and the output layer are
     split by vocabulary over all stages, which then have equally much to do. two_barriers (Vocab-1): the
     passes S (logits) and T (their gradients) of every stage stand between forwards and backwards, and
-    collectives overlap with these. interlaced (1f1b alone): all stages stop for the output layer of every
-    micro-batch, as ranks of tensor parallelism do. If absent, the first stage has the embedding and the last
-    one the output layer."""
+    collectives overlap with these. one_barrier (Vocab-2, 1f1b alone): the gradients of the hidden states are
+    made in pass S, which spares a wait. interlaced (1f1b alone): all stages stop for the output layer of
+    every micro-batch, as ranks of tensor parallelism do. If absent, the first stage has the embedding and the
+    last one the output layer."""
 
     p2p: Literal["overlapped", "blocking"] | None = None
     """overlapped: receives are posted one action ahead on separate streams. blocking: kernels wait for
@@ -118,9 +119,11 @@ class ScheduleSpec(Section):
                 )
         if self.vocabulary and self.pairs:
             raise Refused("pairs do not share the vocabulary", path="pairs", hint="leave one of both out")
-        if self.kind == "v_half" and self.vocabulary is VocabularyMethod.INTERLACED:
+        if self.kind == "v_half" and self.vocabulary not in (None, VocabularyMethod.TWO_BARRIERS):
             raise Refused(
-                "v_half does not stop for the vocabulary", path="vocabulary", hint="write two_barriers"
+                f"v_half shares no vocabulary with {self.vocabulary}",
+                path="vocabulary",
+                hint="write two_barriers",
             )
         if self.text is not None:
             try:

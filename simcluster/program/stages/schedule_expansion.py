@@ -191,14 +191,14 @@ class ScheduleExpansion:
         for instance in instances if forward else instances[::-1]:
             block = part.graph.block_of(instance)
             passes = [code for phase in phases for code in part.codes.run(block, phase)]
-            if instance.chunk == OUTPUT_LAYER:
+            if instance.chunk == OUTPUT_LAYER and kind != W_ACTION:
                 # What waits for the statistics of all stages runs with the backward: pass T of the paper.
                 late = part.codes.behind_barrier(block)
                 passes = [code for code in passes if code not in late] if forward else [*late, *passes]
             runs = [
                 [BlockExecution(code, instance.name, micro_batch, "", not self.overlapped)] for code in passes
             ] or [[]]
-            if instance.on_all_stages:
+            if instance.on_all_stages and kind != W_ACTION:
                 before, behind = around_pass(part, instance, micro_batch, forward=forward)
                 runs[0][:0], runs[-1][len(runs[-1]) :] = before, behind
             if forward and at_end and PREPARE in (own := part.codes_of(instance)):

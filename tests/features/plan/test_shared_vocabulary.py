@@ -33,13 +33,15 @@ def scenario(mesh, schedule, **changes):
 
 
 TWO, V_HALF = {"vocabulary": "two_barriers"}, {"kind": "v_half", "vocabulary": "two_barriers"}
-INTERLACED = {"vocabulary": "interlaced"}
+INTERLACED, ONE = {"vocabulary": "interlaced"}, {"vocabulary": "one_barrier"}
 ROWS = [
     {"mesh": {"pipeline": 2, "tensor": 2}, "schedule": TWO, "recipe": "megatron_sp"},
     {"mesh": {"pipeline": 3, "data": 2}, "schedule": V_HALF, "optimizer_sharding": {"zero": 1}},
     {"mesh": {"pipeline": 4}, "schedule": INTERLACED, "recompute": {"layers": "all"}},
     {"mesh": {"pipeline": 4, "data": 2}, "schedule": TWO, "optimizer_sharding": {"zero": 3}},
     {"mesh": {"data": 2, "pipeline": 2, "tensor": 2}, "schedule": INTERLACED, "recipe": "megatron"},
+    {"mesh": {"pipeline": 3, "tensor": 2}, "schedule": ONE, "recipe": "megatron_sp"},
+    {"mesh": {"data": 2, "pipeline": 4}, "schedule": ONE, "optimizer_sharding": {"zero": 1}},
     {"mesh": {"tensor": 2, "pipeline": 4}, "schedule": V_HALF, "model": {"dropout": 0.1}},
 ]
 

@@ -190,7 +190,6 @@ def test_what_rows_say_otherwise(tmp_path, change, path, value):
         ({"hardware": "abacus"}, "no host of the catalog matches the hardware 'abacus'"),
         ({"recompute": "some"}, "the recomputation 'some'"),
         ({"offload": "all of it"}, "the offload 'all of it'"),
-        ({"notes": "cfg=A; method vocab-2; x"}, "the vocabulary split over all pipeline stages"),
         ({**HALVES, "schedule": "sideways"}, "the schedule sideways"),
         (
             {**HALVES, "schedule": "gpipe", "virtual_pipeline": "2"},

@@ -24,7 +24,7 @@ def graph(**dims):
 
 
 def test_what_uses_the_vocabulary_is_on_all_stages_and_the_last_norm_stays():
-    spread = spread_vocabulary(graph(), OPERATORS, "two_barriers")
+    spread = spread_vocabulary(graph(), OPERATORS, "two_barriers", 2)
     chunks = {one.name: one.chunk for one in spread.instances if "layers" not in one.name}
     assert chunks == {"embedding": INPUT_LAYER, "head.local": 0, "head": OUTPUT_LAYER}
     norm, head = spread.instances[-2:]
@@ -37,12 +37,12 @@ def test_what_uses_the_vocabulary_is_on_all_stages_and_the_last_norm_stays():
 
 def test_tied_parameters_are_refused():
     with pytest.raises(PlanError, match="one tied parameter"):
-        spread_vocabulary(graph(tied=True), OPERATORS, "interlaced")
+        spread_vocabulary(graph(tied=True), OPERATORS, "interlaced", 2)
 
 
 def test_a_model_without_one_lookup_and_one_output_layer_is_refused():
     with pytest.raises(PlanError, match="one embedding and one output layer"):
-        spread_vocabulary(graph(), (), "interlaced")
+        spread_vocabulary(graph(), (), "interlaced", 2)
 
 
 @pytest.mark.parametrize("stages", [2, 3, 4, 8])
@@ -51,13 +51,18 @@ def test_stages_hold_as_many_micro_batches_as_the_paper_says(stages):
     many = 4 * stages
     two = OneFOneB(vocabulary="two_barriers").timetable(stages, many)
     assert activation_peaks(two) == [stages - stage + 2 for stage in range(stages)]
+    one = OneFOneB(vocabulary="one_barrier").timetable(stages, many)
+    assert activation_peaks(one) == [stages - stage + 1 for stage in range(stages)]
     interlaced = OneFOneB(vocabulary="interlaced").timetable(stages, many)
     assert max(activation_peaks(interlaced)) == stages * 3 // 2
     folded, plain = (VHalf(vocabulary=one).timetable(stages, many) for one in ("two_barriers", None))
     assert max(activation_peaks(folded)) == max(activation_peaks(plain)) + 4
 
 
-SCHEDULES = [OneFOneB(vocabulary="two_barriers"), OneFOneB(vocabulary="interlaced"), VHalf("two_barriers")]
+SCHEDULES = [
+    *(OneFOneB(vocabulary=method) for method in ("two_barriers", "one_barrier", "interlaced")),
+    VHalf("two_barriers"),
+]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
@@ -68,11 +73,17 @@ def test_every_stage_runs_every_pass_of_the_vocabulary_once_and_in_order(schedul
         passes = [str(action) for action in actions if action.chunk < 0]
         counted = Counter(passes)
         assert set(counted.values()) == {1}
-        assert set(counted) == {
-            f"{kind}{index}{end}" for kind in "FB" for index in range(many) for end in "ve"
-        }
-        for kind in ("F", "B"):
-            for end in "ve":
-                own = [name for name in passes if name[0] == kind and name[-1] == end]
-                assert own == [f"{kind}{index}{end}" for index in range(many)]
+        kinds = {"v": "FIW" if split else "FB", "e": "FB"}
+        pairs = [(kind, end) for end, letters in kinds.items() for kind in letters]
+        assert set(counted) == {f"{kind}{index}{end}" for kind, end in pairs for index in every}
+        for kind, end in pairs:
+            own = [name for name in passes if name[0] == kind and name[-1] == end]
+            assert own == [f"{kind}{index}{end}" for index in every]
     assert render(parse(render(timetable))) == render(timetable)
+
+
+def test_one_barrier_has_product_and_loss_in_one():
+    spread = spread_vocabulary(graph(), OPERATORS, "one_barrier", 2)
+    (node,) = spread.block_of(spread.instances[-1]).nodes
+    assert (node.operator.kind, node.operator.block) == ("output_layer_loss", 16)
+    assert node.inputs[1:] == ("logits.weight", "targets")
