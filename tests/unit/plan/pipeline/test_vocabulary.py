@@ -73,6 +73,8 @@ def test_every_stage_runs_every_pass_of_the_vocabulary_once_and_in_order(schedul
         passes = [str(action) for action in actions if action.chunk < 0]
         counted = Counter(passes)
         assert set(counted.values()) == {1}
+        every = range(many)
+        split = schedule.vocabulary == "one_barrier"
         kinds = {"v": "FIW" if split else "FB", "e": "FB"}
         pairs = [(kind, end) for end, letters in kinds.items() for kind in letters]
         assert set(counted) == {f"{kind}{index}{end}" for kind, end in pairs for index in every}
