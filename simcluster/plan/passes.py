@@ -89,8 +89,10 @@ def place_layers(layers: Sequence[int], chain: VirtualStages) -> Pass:
 
 def vocabulary_spreading(operators: Sequence[str], method: str, parts: int) -> Pass:
     """The pass that puts the embedding and the output layer on all stages."""
-    spread = partial(spread_vocabulary, operators=tuple(operators), method=str(method), parts=parts)
-    return Pass("spread_vocabulary", spread)
+    return Pass(
+        "spread_vocabulary",
+        partial(spread_vocabulary, operators=tuple(operators), method=method, parts=parts),
+    )
 
 
 def subgraph_assignment(shards: Sequence[ShardRequest]) -> Pass:
