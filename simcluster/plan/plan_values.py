@@ -104,11 +104,13 @@ class PlanValues(Planner):
         return model.in_slices(slices) if slices > 1 and isinstance(model, Routed) else model
 
     def _vocabulary_ways(self, placement: Placement) -> int:
-        """Over how many ranks of a stage strategies split the vocabulary."""
+        """Over how many ranks strategies split the vocabulary; of a stage, where all stages share it."""
         model = self.model
         if not isinstance(model, WithVocabulary):
             return 1
         rules = self._rules(placement.mesh)
+        if self.parallel.schedule.vocabulary:
+            rules = [rule.without(placement.stage_axis) for rule in rules]
 
         def unpadded() -> Graph:
             return self.model.graph(1, self.task.seq_len, DType.FP32, 1)

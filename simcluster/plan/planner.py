@@ -316,6 +316,9 @@ class StrategyPlanner(PlanValues):
             self.algorithms,
             (vocabulary_of(self.model), plan.vocab),
         )
+        if method := self.parallel.schedule.vocabulary:
+            count = pipeline.chain.num_stages
+            yield f"the embedding and the output layer are split over all {count} stages ({method})"
         yield from report_dense_updates(plan.logical, plan.update) if plan.update else ()
         note = describe_interleaving(self.parallel.copies, pipeline.micro_batch, self.framework)
         yield from [note] if note else []

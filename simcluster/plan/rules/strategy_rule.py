@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.document import matches
@@ -51,6 +52,14 @@ class StrategyRule:
     """The side of the device matrix that replicas stand on, where operands have numbers."""
     scatter: bool = False
     """Whether sums of results that are still to be made are scattered over their first dim."""
+
+    def without(self, axis: str) -> StrategyRule:
+        """The rule whose splits by iteration dim do not name an axis."""
+        alternatives = tuple(
+            {dim: tuple(name for name in names if name != axis) for dim, names in split.items()}
+            for split in self.alternatives
+        )
+        return replace(self, alternatives=alternatives)
 
     @property
     def numbered(self) -> bool:

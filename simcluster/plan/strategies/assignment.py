@@ -74,7 +74,8 @@ def _over_stages(strategy: Strategy, node: Node, stage_axis: str) -> Strategy:
     if VOCABULARY not in node.operator.dims().names:
         return strategy
     splits = dict(strategy.splits)
-    splits[VOCABULARY] = (stage_axis, *splits.get(VOCABULARY, ()))
+    others = (axis for axis in splits.get(VOCABULARY, ()) if axis != stage_axis)
+    splits[VOCABULARY] = (stage_axis, *others)
     return replace(strategy, splits=Strategy.of(splits).splits)
 
 

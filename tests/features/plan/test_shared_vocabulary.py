@@ -6,6 +6,9 @@ import pytest
 
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
+from simcluster.simulation.compose import build_scenario
+from simcluster.simulation.views import effective_strategies_of
+from tests.support.auto_mode import pasted
 
 MODEL = {"family": "gpt", "hidden": 64, "heads": 4, "layers": 8, "vocab": 512, "max_positions": 16}
 
@@ -68,3 +71,10 @@ def test_folded_and_unfolded_runs_are_equal():
     row = ROWS[0] | {"mesh": {"data": 2, "pipeline": 2}, "recipe": "data"}
     folded, unfolded = (simulate(scenario(**row), unfold=unfold) for unfold in (False, True))
     assert folded.documents["summary"]["step_time_s"] == unfolded.documents["summary"]["step_time_s"]
+
+
+def test_strategies_that_are_printed_give_the_same_program():
+    which = scenario({"pipeline": 2, "tensor": 2}, ONE, recipe="megatron")
+    made = build_scenario(which)
+    again = build_scenario(pasted(which, effective_strategies_of(made.plan)))
+    assert again.program.codes == made.program.codes
