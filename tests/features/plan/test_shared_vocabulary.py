@@ -57,6 +57,7 @@ def test_it_computes_what_one_device_computes(row):
     assert found.agrees, found.fault or found.first_difference
 
 
+@pytest.mark.thorough
 def test_no_stage_has_more_to_do_than_another():
     """With a vocabulary as heavy as several layers, the last stage would be the slowest by far."""
     heavy = {"hidden": 1024, "heads": 8, "vocab": 65536}
@@ -67,12 +68,14 @@ def test_no_stage_has_more_to_do_than_another():
     assert times[0] < 0.7 * times[1]
 
 
+@pytest.mark.thorough
 def test_folded_and_unfolded_runs_are_equal():
     row = ROWS[0] | {"mesh": {"data": 2, "pipeline": 2}, "recipe": "data"}
     folded, unfolded = (simulate(scenario(**row), unfold=unfold) for unfold in (False, True))
     assert folded.documents["summary"]["step_time_s"] == unfolded.documents["summary"]["step_time_s"]
 
 
+@pytest.mark.thorough
 def test_strategies_that_are_printed_give_the_same_program():
     which = scenario({"pipeline": 2, "tensor": 2}, ONE, recipe="megatron")
     made = build_scenario(which)
