@@ -15,7 +15,7 @@ from simcluster.plan.offload import offload, place_offloaded_state, place_on_hos
 from simcluster.plan.optimizer import OptimizerPlan, clip, decompose_updates, optimize, use_sparse_gradients
 from simcluster.plan.overlap import chunk_collectives
 from simcluster.plan.pass_list import Pass, PassList
-from simcluster.plan.pipeline import VirtualStages, has_split_backward, place
+from simcluster.plan.pipeline import VirtualStages, has_split_backward, place, spread_vocabulary
 from simcluster.plan.plan import PipelinePlan, Placement
 from simcluster.plan.precision import (
     Numerics,
@@ -87,6 +87,11 @@ def place_layers(layers: Sequence[int], chain: VirtualStages) -> Pass:
     return Pass("place", partial(place, layers=layers, chain=chain))
 
 
+def vocabulary_spreading(operators: Sequence[str], method: str) -> Pass:
+    """The pass that puts the embedding and the output layer on all stages."""
+    return Pass("spread_vocabulary", partial(spread_vocabulary, operators=tuple(operators), method=method))
+
+
 def subgraph_assignment(shards: Sequence[ShardRequest]) -> Pass:
     """The pass that tells operators which function of theirs runs as a graph."""
     return Pass("assign_subgraphs", partial(_assign_subgraphs, shards=shards))
@@ -125,11 +130,20 @@ def sharding_pass(
     sharder: RedistributionPlanner,
     feeds: Mapping[str, Layout],
     decomposed: Collection[str],
+    stage_axis: str,
 ) -> Pass:
     """The pass that gives every value a layout; families ``decomposed`` run as their passes."""
     return Pass(
         "shard",
-        partial(shard, strategies=strategies, mesh=mesh, router=sharder, feeds=feeds, passes=decomposed),
+        partial(
+            shard,
+            strategies=strategies,
+            mesh=mesh,
+            router=sharder,
+            feeds=feeds,
+            passes=decomposed,
+            stage_axis=stage_axis,
+        ),
     )
 
 
@@ -228,9 +242,14 @@ class Passes:
         """What is computed or cast once more for the backward."""
         spec = self.parallel.recompute
         yield Pass("recompute_layers", partial(_recompute_layers, spec=spec))
-        patterns, collectives = spec.operators, spec.collectives
         yield Pass(
-            "recompute_operators", partial(recompute_operators, patterns=patterns, collectives=collectives)
+            "recompute_operators",
+            partial(
+                recompute_operators,
+                patterns=spec.operators,
+                keep_outputs=spec.keep_outputs,
+                collectives=spec.collectives,
+            ),
         )
         if spec.slice:
             yield Pass(

@@ -227,6 +227,9 @@ class RecomputedPartWords(Section):
     operators: tuple[Name, ...]
     """Patterns over the names of its operators, as in ``parallel.recompute``."""
 
+    checkpoint: bool = False
+    """Whether they run again together, and what others read of them is kept."""
+
 
 class OffloadWords(Section):
     """How some rows name offloading to hosts."""
@@ -401,9 +404,9 @@ class Words(Section):
         """``parallel.recompute`` for these words, or None if they are not known."""
         return next((entry.recompute for entry in self.recompute if _fits(entry.words, words)), None)
 
-    def recomputed_part(self, words: str) -> tuple[str, ...] | None:
-        """Patterns over the operators of a part of a layer, or None if it is not known."""
-        return next((part.operators for part in self.recomputed_parts if _fits(part.words, words)), None)
+    def recomputed_part(self, words: str) -> RecomputedPartWords | None:
+        """The part of a layer that is called so, or None if it is not known."""
+        return next((part for part in self.recomputed_parts if _fits(part.words, words)), None)
 
 
 def _fits(pattern: str, words: str) -> bool:

@@ -260,6 +260,8 @@ class ParallelSpec(Section):
                 f"'{auto[0]}' and '{auto[1]}' are both auto: one axis can be what the others leave",
                 path=f"mesh.{auto[1]}",
             )
+        if not self.offload.offloads and not self.host:
+            self.offload.refuse_without_effect(path="offload.")
         self._is_written_or_not()
         self._is_searched_or_not()
         if self.mode == "data" and (self.recipe or self.strategies or self.shard):

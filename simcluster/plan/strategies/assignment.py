@@ -26,6 +26,7 @@ from simcluster.plan.rules import (
     stage_devices,
 )
 from simcluster.plan.strategies.operand_splits import SplitCandidate, StrategyMismatch, split_candidates
+from simcluster.plan.strategies.vocabulary_divisor import VOCABULARY
 
 DEFAULT = "default"
 _PAD = "parallel: {uneven: pad} pads what does not divide"
@@ -44,12 +45,37 @@ class Strategies:
         """Operator -> strategy, of one instance."""
         return self.by_instance[instance]
 
+    def over_stages(self, graph: Graph, stage_axis: str) -> Strategies:
+        """The same, with the vocabulary of what is on all stages split over these first."""
+        spread = {
+            instance.name: graph.block_of(instance) for instance in graph.instances if instance.on_all_stages
+        }
+        if not spread:
+            return self
+        made = {
+            name: {
+                node.name: _over_stages(self.by_instance[name][node.name], node, stage_axis)
+                for node in block.phase(Phase.FORWARD)
+            }
+            for name, block in spread.items()
+        }
+        return replace(self, by_instance={**self.by_instance, **made})
+
     @property
     def unconfigured(self) -> int:
         """The number of operators with the default strategy."""
         return sum(
             source == DEFAULT for of_instance in self.sources.values() for source in of_instance.values()
         )
+
+
+def _over_stages(strategy: Strategy, node: Node, stage_axis: str) -> Strategy:
+    assert isinstance(node.operator, Operator)
+    if VOCABULARY not in node.operator.dims().names:
+        return strategy
+    splits = dict(strategy.splits)
+    splits[VOCABULARY] = (stage_axis, *splits.get(VOCABULARY, ()))
+    return replace(strategy, splits=Strategy.of(splits).splits)
 
 
 def assign_strategies(

@@ -11,7 +11,6 @@ import numpy as np
 from simcluster.analysis import (
     AllocationAccount,
     MemoryRule,
-    dispatch_counts,
     memory_maxima,
     program_of,
     report_memory,
@@ -34,6 +33,7 @@ from simcluster.plan import (
     training_flops,
 )
 from simcluster.program import HOST, CollectiveCalls, HostCalls, find_class_splits
+from simcluster.program import HOST, CollectiveCalls, HostCalls, dispatch_counts, find_class_splits
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose import BuiltScenario
 from simcluster.simulation.views.assumed_figures import assumptions
