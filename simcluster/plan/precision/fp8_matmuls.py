@@ -60,6 +60,8 @@ class Fp8Plan:
     transposed: bool
     """Matmuls that contract another dim than the last of an operand need a transposed copy: fp8 on Hopper,
     nvfp4."""
+    behind_gathers: bool = False
+    """Of what is gathered one copy travels, and the transposed one is made of it where it arrives."""
 
 
 def quantise(graph: Graph, plan: Fp8Plan) -> Graph:

@@ -32,7 +32,6 @@ from simcluster.plan import (
     render,
     training_flops,
 )
-from simcluster.program import HOST, CollectiveCalls, HostCalls, find_class_splits
 from simcluster.program import HOST, CollectiveCalls, HostCalls, dispatch_counts, find_class_splits
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose import BuiltScenario
