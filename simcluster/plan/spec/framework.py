@@ -271,8 +271,9 @@ class FrameworkProfile(CatalogSection):
     dropout."""
 
     latent_head_multiple: Annotated[NonNegativeInt, Phrase(latent_heads_words)] = 0
-    """Latent attention in one kernel: queries, keys and values are filled with zeros to heads of a multiple of
-    this size, because the kernel wants them equal; 0: it takes heads of values of another size than those of keys."""
+    """Latent attention in one kernel: queries, keys and values are filled with zeros to heads of a multiple
+    of this size, because the kernel wants them equal; 0: it takes heads of values of another size than those
+    of keys."""
 
     fused_softmax: FusedSoftmaxSpec = FusedSoftmaxSpec()
     """In unfused attention: which scores are scaled, masked and normalised by one kernel, and what runs

@@ -35,6 +35,9 @@ def rooted_block(
     local, category = local_type(value, mesh), boundary_category(value.role)
     term = Slot("part", Scope.MICRO_BATCH, local, category, local.num_bytes, value.type, value.layout)
     whole = replace(term, name="value", layout=value.layout.reduced)
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    last_uses: tuple[int, ...]
     if reduced:
         slots = (term, whole) if at_root else (term,)
         inputs, outputs, last_uses = (0,), tuple(range(1, len(slots))), (0,)

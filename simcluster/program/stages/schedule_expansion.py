@@ -200,8 +200,8 @@ class ScheduleExpansion:
             if instance.on_all_stages:
                 before, behind = around_pass(part, instance, micro_batch, forward=forward)
                 runs[0][:0], runs[-1][len(runs[-1]) :] = before, behind
-            if forward and at_end and PREPARE in (codes := part.codes_of(instance)):
-                runs[0].insert(0, BlockExecution(codes[PREPARE], instance.name, ONCE, ""))
+            if forward and at_end and PREPARE in (own := part.codes_of(instance)):
+                runs[0].insert(0, BlockExecution(own[PREPARE], instance.name, ONCE, ""))
             if at_end and not forward and not part.codes.policy.reduce_after_backward:
                 runs[-1] += [
                     replace(run, action="")
