@@ -64,15 +64,15 @@ class Fp8Transpose(MemoryBound):
     kind: ClassVar[str] = "fp8_transpose"
     family: ClassVar[str] = "quantisation"
     anywhere: ClassVar[bool] = True
-    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.ELEMENTWISE, flops_per_element=0, accumulates=False)
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.ELEMENTWISE, accumulates=False)
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Like the input."""
         return (inputs[0],)
 
     def dims(self) -> Dims:
-        """Every element for itself."""
-        return Dims((self.labels,), (self.labels,), zero_preserving=((0, frozenset({0})),))
+        """Linear."""
+        return Dims((self.labels,), (self.labels,), linear=(frozenset({0}),))
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The same numbers."""
