@@ -78,7 +78,7 @@ class PresentRun:
 
     @property
     def state_bytes(self) -> int:
-        """About what weights, gradients and optimizer states of the whole model take; frozen weights, 2 bytes."""
+        """About what weights, gradients and optimizer states of the model take; frozen weights 2 bytes."""
         parameters = int(self.plan["parameters"])
         trained = int(self.plan.get("trained_parameters", parameters))
         return STATE_BYTES * trained + 2 * max(parameters - trained, 0)
