@@ -237,7 +237,9 @@ class Passes:
     def _weights(self, sharding: ShardingChoice) -> Iterator[Pass]:
         """In which formats weights are read, how often they are cast, and who adds up their gradients."""
         if self.numerics.fp8 is not None:
-            yield Pass("repeat_fp8_casts", partial(repeat_casts))
+            yield Pass(
+                "repeat_fp8_casts", partial(repeat_casts, transposed_behind=self.numerics.fp8.behind_gathers)
+            )
             if not sharding.weights:
                 yield Pass("cast_fp8_once_per_step", partial(cast_once_per_step))
         # A gradient that is scattered first is added to its buffer by the scatter.

@@ -10,8 +10,7 @@ from simcluster.accuracy.runs.grouping import RunGrouping
 from simcluster.accuracy.runs.predict import RunFigure, RunPrediction, predict_runs
 from simcluster.accuracy.runs.report import runs_csv, runs_markdown, runs_text
 from simcluster.accuracy.runs.row import COLUMNS, MeasuredRun, read_runs
-from simcluster.accuracy.runs.scenario_yaml import run_scenario_yaml
-from simcluster.accuracy.runs.translate import RunScenario, scenario_of
+from simcluster.accuracy.runs.translate import RunScenario, run_scenario_yaml, scenario_of
 
 __all__ = [
     "COLUMNS",

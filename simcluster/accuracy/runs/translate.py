@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from simcluster.accuracy.hardware import HardwareSpec
+from simcluster.accuracy.hardware import HardwareSpec, named_hardware
 from simcluster.accuracy.runs.adapters import adapters_of
 from simcluster.accuracy.runs.architecture import architecture_of, with_known_sizes
 from simcluster.accuracy.runs.cluster_section import stated_cluster
@@ -17,6 +17,7 @@ from simcluster.accuracy.runs.words import FrameworkWords, known_words
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.plan import FrameworkSpec
+from simcluster.scenario import commented_yaml
 
 _NEEDED = ("layers", "seq_len", "num_devices", "micro_batch", "global_batch")
 
@@ -157,3 +158,19 @@ def _check(run: MeasuredRun) -> None:
     lacking = [name for name in _NEEDED if name not in run.counts]
     if lacking:
         raise PlanError(f"the row does not state {', '.join(lacking)}")
+
+
+def run_scenario_yaml(run: MeasuredRun, cluster: str | None = None) -> str:
+    """The scenario of a run as YAML; what was measured and what was assumed stand above it.
+
+    ``cluster`` names a host of the catalog, instead of the table's. ScenarioError where the run cannot be
+    predicted, with the reason.
+    """
+    scenario = scenario_of(run, named_hardware(cluster) if cluster else None)
+    words = run.words
+    head = [
+        f"Measured: {words['metric']} {words['value']} {words.get('unit', '')}".rstrip(),
+        *(f"Source: {source}" for source in (words.get("source"),) if source),
+        *(f"Assumed: {text}" for text in scenario.assumed),
+    ]
+    return commented_yaml(dict(scenario.data), {}, head=head, tail=[])

@@ -25,7 +25,7 @@ from simcluster.model.operators.cross_entropy import CrossEntropy
 from simcluster.model.operators.dropout import Dropout
 from simcluster.model.operators.elementwise import Elementwise
 from simcluster.model.operators.embedding import Embedding, PositionRows, Positions
-from simcluster.model.operators.fp8 import E4M3, E5M2, Fp8Cast
+from simcluster.model.operators.fp8 import E4M3, E5M2, Fp8Cast, Fp8Transpose
 from simcluster.model.operators.gather import First, Gather
 from simcluster.model.operators.join_heads import JoinHeads
 from simcluster.model.operators.kv_cache import CachedAttention, CacheWrite, Greedy
@@ -88,6 +88,7 @@ __all__ = [
     "Extreme",
     "First",
     "Fp8Cast",
+    "Fp8Transpose",
     "Ftrl",
     "Gate",
     "Gather",

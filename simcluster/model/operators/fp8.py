@@ -55,6 +55,30 @@ class Fp8Cast(MemoryBound):
         return (round_significand(x, self.significant) if x.dtype == np.float64 else x.copy(),) * self.copies
 
 
+@dataclass(frozen=True, slots=True)
+class Fp8Transpose(MemoryBound):
+    """A copy in fp8 written once more, lying transposed in memory: the same numbers under the same dims."""
+
+    labels: Labels
+
+    kind: ClassVar[str] = "fp8_transpose"
+    family: ClassVar[str] = "quantisation"
+    anywhere: ClassVar[bool] = True
+    launch: ClassVar[MemoryPass] = MemoryPass(Kernel.ELEMENTWISE, accumulates=False)
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """Like the input."""
+        return (inputs[0],)
+
+    def dims(self) -> Dims:
+        """Linear."""
+        return Dims((self.labels,), (self.labels,), linear=(frozenset({0}),))
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """The same numbers."""
+        return (inputs[0].copy(),)
+
+
 def round_significand(x: Array, significant: int) -> Array:
     """``x`` with so many significant bits."""
     fraction, exponent = np.frexp(x)

@@ -7,8 +7,8 @@ from simcluster.plan.autodiff.differentiation import (
     gradient_name,
     values_needing_gradients,
 )
+from simcluster.plan.autodiff.flop_count import training_flops
 from simcluster.plan.autodiff.gradient_accumulation import ALL, accumulate
-from simcluster.plan.autodiff.training_flops import training_flops
 
 __all__ = [
     "ALL",

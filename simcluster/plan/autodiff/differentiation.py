@@ -50,9 +50,11 @@ def differentiate(graph: Graph, gradient_dtype: DType) -> Graph:
         own = [name for name in shared[block.name] if name in inputs]
         return _differentiated(block, gradient_dtype, own, inputs)
 
-    return graph.specialised(
-        needed, rewrite, lambda key, keys: f".{keys.index(key)}" if key != keys[0] else ""
-    )
+    def suffix(key: tuple[str, ...], keys: Sequence[tuple[str, ...]]) -> str:
+        """Blocks where backward ends have names of their own."""
+        return "" if key == max(keys, key=len) else f".front{keys.index(key) or ''}"
+
+    return graph.specialised(needed, rewrite, suffix)
 
 
 def _inputs_needing_gradients(graph: Graph) -> dict[str, tuple[str, ...]]:

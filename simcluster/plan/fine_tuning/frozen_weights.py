@@ -43,7 +43,7 @@ def freeze(graph: Graph, patterns: Sequence[str], *, adapted: bool) -> Graph:
         return replace(block, frozen=frozenset(frozen[instance.name]))
 
     return graph.specialised(
-        frozen, rewrite, lambda key, keys: f".frozen{keys.index(key) or ''}" if key else ""
+        frozen, rewrite, lambda key, keys: f".frozen{keys.index(key)}" if key != keys[0] else ""
     )
 
 

@@ -62,7 +62,7 @@ def add_adapters(graph: Graph, adapters: LowRankAdapters) -> Graph:
         return _AdaptedBlock(block, adapters, stems).run() if stems else block
 
     return graph.specialised(
-        chosen, rewrite, lambda key, keys: f".lora{keys.index(key) or ''}" if key else ""
+        chosen, rewrite, lambda key, keys: f".lora{keys.index(key)}" if key != keys[0] else ""
     )
 
 

@@ -10,6 +10,7 @@ from simcluster.model import Update, update_kinds
 from simcluster.plan.optimizer import ParameterGroup
 from simcluster.plan.precision.fp8_matmuls import Fp8Plan
 from simcluster.plan.spec import (
+    BEHIND_GATHERS,
     FrameworkSpec,
     OptimizerSpec,
     PrecisionSpec,
@@ -73,7 +74,8 @@ def _quantised(precision: PrecisionSpec, framework: FrameworkSpec) -> Fp8Plan | 
         exchanges=sent not in (None, "compute"),
         keep=written.saved != "compute",
         # Blocks with a scale lie along the summed dim, which is another one in the backward.
-        transposed=narrow is DType.NVFP4 or framework.fp8_transposes,
+        transposed=narrow is DType.NVFP4 or bool(framework.fp8_transposes),
+        behind_gathers=narrow is DType.FP8 and framework.fp8_transposes == BEHIND_GATHERS,
     )
 
 

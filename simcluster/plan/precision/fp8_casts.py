@@ -2,23 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from simcluster.layout import Movement, MovementKind
-from simcluster.model import Block, Fp8Cast, Graph, Node, Phase, Role
+from simcluster.deferred_dataclass import dataclass
+from simcluster.layout import Movement, MovementKind, Strategy
+from simcluster.model import Block, Fp8Cast, Fp8Transpose, Graph, Node, Phase, Role
 
 
-def repeat_casts(graph: Graph) -> Graph:
+def repeat_casts(graph: Graph, *, transposed_behind: bool = False) -> Graph:
     """The sharded graph in which fp8 casts of redistributed operands are repeated in the backward.
 
     A redistributed tensor lives only inside its phase, and so does a cast of it: the tensor before the
     redistribution is saved, as without fp8. What an all-to-all moved is no larger than before, so it is saved
     and not sent again.
     """
+    if transposed_behind:
+        graph = graph.with_blocks({name: _Transposing(block).run() for name, block in graph.blocks.items()})
     return graph.with_blocks(
         {name: _gathered_at_once(_late(_repeated(block))) for name, block in graph.blocks.items()}
     )
+
+
+@dataclass
+class _Transposing:
+    """Sends one fp8 copy of what is gathered, and makes the transposed one of it where it arrives.
+
+    So does Transformer Engine on Hopper, whose matrix units take one layout of operands: it keeps and gathers
+    the copy that the forward reads, and transposes the gathered one by a kernel (``_all_gather_fp8``, from
+    memory).
+    """
+
+    block: Block
+
+    def run(self) -> Block:
+        """The block with transposes behind its gathers."""
+        self.values = dict(self.block.values)
+        self.nodes = list(self.block.nodes)
+        for cast in self.block.nodes:
+            if isinstance(cast.operator, Fp8Cast) and len(cast.outputs) == 2:
+                self._one_copy(cast)
+        return replace(self.block, nodes=tuple(self.nodes), values=self.values)
+
+    def _one_copy(self, cast: Node) -> None:
+        """A cast of which both copies are gathered, if they are."""
+        plain, transposed = cast.outputs
+        readers = {copy: [node for node in self.nodes if copy in node.inputs] for copy in cast.outputs}
+        if not all(_is_gather(node) for nodes in readers.values() for node in nodes):
+            return
+        self.nodes[self.nodes.index(cast)] = _with_outputs(cast, (plain,))
+        del self.values[transposed]
+        for gather in readers[transposed]:
+            self.nodes[self.nodes.index(gather) : self.nodes.index(gather) + 1] = self._transposed(
+                cast, gather, readers[plain]
+            )
+
+    def _transposed(self, cast: Node, gather: Node, others: Sequence[Node]) -> list[Node]:
+        """What takes the place of the gather of a transposed copy."""
+        (out,) = gather.outputs
+        layout = self.values[out].layout
+        assert layout is not None and isinstance(cast.operator, Fp8Cast)
+        here = (
+            node
+            for node in others
+            if node.phase is gather.phase and self.values[node.outputs[0]].layout == layout
+        )
+        same = next(here, None)
+        made = []
+        if same is None:
+            arrived = f"{out}.before"
+            self.values[arrived] = self.values[out]
+            same = replace(gather, name=arrived, inputs=cast.outputs[:1], outputs=(arrived,))
+            made.append(same)
+        labels = cast.operator.labels
+        strategy = Strategy.of(dict(zip(labels, layout.dims, strict=True)))
+        transpose = Fp8Transpose(labels)
+        name = f"{out}.transpose"
+        made.append(
+            Node(name, transpose, same.outputs, (out,), gather.phase, origin=cast.source, strategy=strategy)
+        )
+        return made
+
+
+def _is_gather(node: Node) -> bool:
+    return isinstance(node.operator, Movement) and node.operator.kind is MovementKind.ALL_GATHER
 
 
 def _gathered_at_once(block: Block) -> Block:
@@ -32,13 +99,7 @@ def _gathered_at_once(block: Block) -> Block:
     for cast in block.phase(Phase.BACKWARD):
         if not isinstance(cast.operator, Fp8Cast) or len(cast.outputs) == 1:
             continue
-        gathers = [
-            node
-            for node in nodes
-            if isinstance(node.operator, Movement)
-            and node.operator.kind is MovementKind.ALL_GATHER
-            and node.inputs[0] in cast.outputs
-        ]
+        gathers = [node for node in nodes if _is_gather(node) and node.inputs[0] in cast.outputs]
         if len(gathers) > 1:
             nodes = [node for node in nodes if node not in gathers[1:]]
             place = nodes.index(gathers[0])

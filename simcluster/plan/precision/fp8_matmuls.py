@@ -60,6 +60,8 @@ class Fp8Plan:
     transposed: bool
     """Matmuls that contract another dim than the last of an operand need a transposed copy: fp8 on Hopper,
     nvfp4."""
+    behind_gathers: bool = False
+    """Of what is gathered one copy travels, and the transposed one is made of it where it arrives."""
 
 
 def quantise(graph: Graph, plan: Fp8Plan) -> Graph:
@@ -89,10 +91,14 @@ def _chosen(block: Block, instance: str, patterns: Sequence[str], idle: set[str]
     for node in block.phase(Phase.FORWARD):
         if _narrowed(node, block) is None:
             continue
-        if node.name in block.follows and not any(_ADAPTER in pattern for pattern in patterns):
-            # Adapters are matmuls of the framework's own beside those of the library that has fp8.
-            continue
-        fitting = [pattern for pattern in patterns if matches(pattern, f"{instance}.{node.name}")]
+        # Adapters are matmuls of the framework beside those of the library that has fp8: they run in it only
+        # where a pattern is meant for them.
+        own = (
+            [pattern for pattern in patterns if _ADAPTER in pattern]
+            if node.name in block.follows
+            else patterns
+        )
+        fitting = [pattern for pattern in own if matches(pattern, f"{instance}.{node.name}")]
         idle.difference_update(fitting)
         if fitting:
             yield node.name

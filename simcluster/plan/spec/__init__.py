@@ -14,7 +14,7 @@ from simcluster.plan.spec.communication_fusion import (
     fusion_ids,
     unused_fusion,
 )
-from simcluster.plan.spec.framework import IDEAL, FrameworkSpec
+from simcluster.plan.spec.framework import BEHIND_GATHERS, IDEAL, FrameworkSpec
 from simcluster.plan.spec.framework_sections import BucketSpec, FrameworkMemorySpec
 from simcluster.plan.spec.inference_spec import InferenceSpec, Task, samples
 from simcluster.plan.spec.offload_spec import CategorySpec, OffloadSpec
@@ -48,6 +48,7 @@ from simcluster.plan.spec.subgraph_spec import SubgraphSpec
 __all__ = [
     "ALONE",
     "AUTO_MB",
+    "BEHIND_GATHERS",
     "IDEAL",
     "MB",
     "PATH",

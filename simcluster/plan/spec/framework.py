@@ -56,6 +56,9 @@ from simcluster.registry import data_files, kinds
 IDEAL = "ideal"
 """The profile that wastes nothing; what the others change is told against it."""
 
+BEHIND_GATHERS = "behind_gathers"
+"""Transposed copies in fp8 of gathered operands are made where they arrive."""
+
 Gradients = Literal["fp32", "compute"]
 
 _ABOUT = ("use", "borrowed", "title", "source")
@@ -190,16 +193,20 @@ class FrameworkProfile(CatalogSection):
     experts are not affected."""
 
     fp8_transposes: Annotated[
-        bool,
+        bool | Literal["behind_gathers"],
         Phrase(
             {
                 False: "casts to fp8 write one copy",
                 True: "casts to fp8 also write a transposed copy",
+                BEHIND_GATHERS: "casts to fp8 also write a transposed copy, which for gathered operands is "
+                "made behind the gather",
             }.__getitem__
         ),
     ] = False
     """Whether casts to fp8 also write a transposed copy, for matmuls that contract another dim of an operand
-    than its last, as Hopper's matrix units require."""
+    than its last, as Hopper's matrix units require. ``behind_gathers``: of operands that are gathered one
+    copy travels, and a kernel transposes it where it arrives (one scale per tensor; copies with scales per
+    block along the summed dim cannot be made of each other)."""
 
     reduction: GradientReductionSpec = GradientReductionSpec()
     """How gradients are summed over the data-parallel ranks."""

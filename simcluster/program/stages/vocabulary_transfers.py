@@ -30,6 +30,8 @@ def around_pass(
         purpose = Purpose.HIDDEN if forward else Purpose.HIDDEN_GRADIENTS
     runs = []
     for inner, outer in borders:
+        if not (forward or inner in block.gradients):
+            continue  # nothing in front of it is trained
         value = block.values[inner if forward else block.gradients[inner]]
         name = outer
         if not forward:

@@ -78,8 +78,10 @@ class PresentRun:
 
     @property
     def state_bytes(self) -> int:
-        """About what weights, gradients and optimizer states of the whole model take."""
-        return STATE_BYTES * int(self.plan["parameters"])
+        """About what weights, gradients and optimizer states of the model take; frozen weights 2 bytes."""
+        parameters = int(self.plan["parameters"])
+        trained = int(self.plan.get("trained_parameters", parameters))
+        return STATE_BYTES * trained + 2 * max(parameters - trained, 0)
 
     def lack_of_memory(self, categories: Sequence[str] = ()) -> str:
         """By how much the plan does not fit, and what some categories take of it; empty if it fits."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from simcluster.errors import SimclusterError
+from simcluster.layout import Movement
+from simcluster.model import Phase
 from simcluster.program import Category
 from simcluster.simulation import build_scenario, verify
+from simcluster.simulation.checkpoints.checkpoint_costs import CheckpointCosts
 from tests.support.scenarios import TINY, TINY_GPT, scenario
 
 LORA = {"lora": {"rank": 4, "alpha": 8, "targets": ["linear_qkv", "mlp.down"]}}
@@ -43,21 +48,30 @@ def test_shards_of_frozen_weights_have_no_master_format():
 
 
 def test_only_gradients_of_adapters_are_reduced():
-    built = build_scenario(scenario({"data": 2}, training={"precision": "bf16", **LORA}))
-    sent = sum(
-        instruction.num_bytes
-        for execution in built.program.parts[0].executions
-        for instruction in built.program.codes[execution.code].instructions
-        if "reduce" in str(getattr(instruction, "kind", ""))
-    )
-    assert sent in (0, 4 * TRAINED, 4 * TRAINED + 4)
+    graph = build_scenario(scenario({"data": 2}, training={"precision": "bf16", **LORA})).plan.graph
+    reduced = {
+        f"{instance.name}.{node.origin}"
+        for instance, node in graph.nodes()
+        if node.phase is Phase.END and isinstance(node.operator, Movement)
+    }
+    names = {name for name, _ in graph.parameters() if ".lora_" in name}
+    assert reduced == {f"{name}.grad" for name in names} | {"head.loss.out"}
+
+
+def test_a_checkpoint_holds_the_adapters_alone():
+    job = {"steps": 10, "checkpoints": {"every": 5, "storage": {"kind": "disks"}}}
+    tuned = scenario({"data": 2}, training={"precision": "bf16", **LORA})
+    tuned = tuned.changed((("job", json.dumps(job)),))
+    costs = CheckpointCosts.of(build_scenario(tuned), 1.0)
+    assert costs.content.num_bytes == 14 * TRAINED
+    assert costs.whole.num_bytes == 14 * TRAINED + 2 * (costs.built.plan.logical.num_parameters - TRAINED)
 
 
 @pytest.mark.parametrize(
     ("mesh", "training", "parallel"),
     [
         (
-            {"pipeline": 2, "data": 2, "tensor": 2},
+            {"data": 2, "tensor": 2},
             {"lora": {"rank": 4, "dropout": 0.5}},
             {"recipe": "megatron_sp", "optimizer_sharding": {"zero": 1}},
         ),

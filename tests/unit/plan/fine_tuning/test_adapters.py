@@ -14,7 +14,7 @@ from simcluster.model import Phase
 from simcluster.model.layers.mixture_of_experts import Experts
 from simcluster.model.operators.optimizer import Sgd
 from simcluster.plan.autodiff.differentiation import differentiate
-from simcluster.plan.autodiff.training_flops import training_flops
+from simcluster.plan.autodiff.flop_count import training_flops
 from simcluster.plan.fine_tuning.adapter_targets import LowRankAdapters
 from simcluster.plan.fine_tuning.frozen_weights import freeze
 from simcluster.plan.fine_tuning.low_rank_adapters import add_adapters

@@ -7,7 +7,7 @@ import pytest
 from simcluster.layout import Movement
 from simcluster.model import Phase, Role
 from simcluster.model.operators.cast import Cast
-from simcluster.model.operators.fp8 import Fp8Cast
+from simcluster.model.operators.fp8 import Fp8Cast, Fp8Transpose
 from simcluster.plan.precision.fp8_casts import cast_once_per_step, cast_per_use, repeat_casts
 from simcluster.plan.precision.fp8_matmuls import Fp8Plan, quantise
 from simcluster.work import DType
@@ -71,6 +71,26 @@ def test_a_copy_that_travels_itself_is_kept_as_it_was_made():
     assert not [node for node in block.nodes if node.name.endswith(".again")]
     (cast,) = [node for node in casts(block) if node.inputs == ("mlp.norm.out",)]
     assert block.values[cast.outputs[0]].layout.dims == ((), ("tensor",), ())
+
+
+def test_one_copy_of_what_is_gathered_travels_and_is_transposed_where_it_arrives():
+    fp8 = {**FP8, "fp8": {"communication": "fp8"}}
+    blocks = [
+        sharded(precision=fp8, framework={"fp8_transposes": said}) for said in (False, True, "behind_gathers")
+    ]
+    alone, both, behind = ([node for node in block.nodes if _gathers_fp8(block, node)] for block in blocks)
+    # Backward gathers two inputs and two gradients; of these both copies, if both travel.
+    assert [len(gathers) for gathers in (alone, both, behind)] == [6, 8, 6]
+    transposes = [node for node in blocks[2].nodes if isinstance(node.operator, Fp8Transpose)]
+    assert len(transposes) == 4
+    for node in transposes:
+        (reader,) = [other for other in blocks[2].nodes if node.outputs[0] in other.inputs]
+        assert reader.name.endswith("wgrad")
+        assert blocks[2].values[node.outputs[0]].layout == blocks[1].values[node.outputs[0]].layout
+
+
+def _gathers_fp8(block, node):
+    return isinstance(node.operator, Movement) and block.values[node.inputs[0]].type.dtype is DType.FP8
 
 
 @pytest.mark.parametrize("sharding", ["fsdp", {"fsdp": {"reshard_after_forward": False}}])
