@@ -231,6 +231,32 @@ def test_interleaving_of_an_unknown_number_of_chunks_has_two(tmp_path):
     assert "schedule" not in odd.data["parallel"]
 
 
+_OTHER_SCALES = "parenthesised variant (different quantisation granularity: 32x32 on B200, 128x128 on H100)"
+
+
+@pytest.mark.parametrize(
+    ("precision", "hardware", "notes", "traffic", "transposes"),
+    [
+        ("FP8_CS", "B200 SXM", "", 1.67, False),
+        ("fp8 (current scaling)", "H100-80GB SXM", "", 1.5, None),
+        ("fp8 (see notes)", "GB200 (NVL72)", "", 1.67, False),
+        ("FP8-MX", "GB300 (NVL72)", "", 1.05, None),
+        ("FP8 MX", "B200 SXM", "", 1.05, None),
+        ("FP8_SC", "B300 SXM", "", 1.05, None),
+        ("FP8_SC", "H100-80GB SXM", "", None, None),
+        ("FP8-DS", "B200 SXM", "", None, False),
+        ("fp8", "B200 SXM", "25.04 NeMo Container", None, False),
+        ("fp8", "B200 SXM", "25.09 NeMo Container", 1.67, False),
+        ("fp8 (see notes)", "B200 SXM", _OTHER_SCALES, 1.05, None),
+        ("fp8 (see notes)", "H100-80GB SXM", _OTHER_SCALES, None, None),
+    ],
+)
+def test_scales_are_those_of_the_named_recipe(tmp_path, precision, hardware, notes, traffic, transposes):
+    row = run_of(tmp_path, framework="nemo", precision=precision, hardware=hardware, notes=notes)
+    framework = scenario_of(row).data["framework"]
+    assert (framework["traffic"].get("fp8_cast"), framework.get("fp8_transposes")) == (traffic, transposes)
+
+
 @pytest.mark.parametrize(("precision", "alone"), [("fp8 (current scaling)", True), ("bf16", None)])
 def test_fp8_runs_of_megatron_bridge_hold_their_weights_in_fp8(tmp_path, precision, alone):
     framework = scenario_of(run_of(tmp_path, framework="nemo", precision=precision)).data["framework"]
