@@ -320,7 +320,7 @@ class Cluster:
         return self._places.pods(self.devices_of(ranks))
 
     def pods_spanned(self, groups: Ranks) -> int:
-        """In how many pods the ranks of a row of ``groups`` are at most; in how many hosts where there are none."""
+        """The most pods that a row of ``groups`` has ranks in; hosts where there are no pods."""
         rows = np.sort(self.pods_of(groups), axis=1)
         return 1 + int((np.diff(rows, axis=1) != 0).sum(axis=1).max())
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-import numpy as np
-
 from simcluster import units
 from simcluster.cluster import Cluster
 from simcluster.collectives import Selection
