@@ -80,6 +80,7 @@ def test_models_are_what_rows_state_of_them(tmp_path, change, model, assumed):
     [
         ({"expert": "4"}, None, False),
         ({"expert": "8"}, {"experts": ["expert", "tensor"]}, True),
+        ({"expert": "4", "framework": "nemo"}, {"experts": ["expert", "tensor"]}, True),
         ({"expert": "2", "model": "moe:gpt_etp1"}, {"experts": ["tensor"]}, False),
         ({"expert": "4", **PARTS}, {"experts": ["expert", "context"]}, False),
     ],
