@@ -249,6 +249,8 @@ _OTHER_SCALES = "parenthesised variant (different quantisation granularity: 32x3
         ("FP8 MX", "B200 SXM", "", 1.05, None),
         ("FP8_SC", "B300 SXM", "", 1.05, None),
         ("FP8_SC", "H100-80GB SXM", "", None, None),
+        ("FP8_SS", "H100-80GB SXM", "", None, None),
+        ("FP8 (CS)", "B200 SXM", "", 1.67, False),
         ("FP8-DS", "B200 SXM", "", None, False),
         ("fp8", "B200 SXM", "25.04 NeMo Container", None, False),
         ("fp8", "B200 SXM", "25.09 NeMo Container", 1.67, False),
