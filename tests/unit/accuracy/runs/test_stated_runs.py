@@ -240,27 +240,31 @@ _OTHER_SCALES = "parenthesised variant (different quantisation granularity: 32x3
 
 
 @pytest.mark.parametrize(
-    ("precision", "hardware", "notes", "traffic", "transposes"),
+    ("precision", "hardware", "notes", "matmul", "traffic", "transposes"),
     [
-        ("FP8_CS", "B200 SXM", "", 1.67, False),
-        ("fp8 (current scaling)", "H100-80GB SXM", "", 1.5, None),
-        ("fp8 (see notes)", "GB200 (NVL72)", "", 1.67, False),
-        ("FP8-MX", "GB300 (NVL72)", "", 1.05, None),
-        ("FP8 MX", "B200 SXM", "", 1.05, None),
-        ("FP8_SC", "B300 SXM", "", 1.05, None),
-        ("FP8_SC", "H100-80GB SXM", "", None, None),
-        ("FP8_SS", "H100-80GB SXM", "", None, None),
-        ("FP8 (CS)", "B200 SXM", "", 1.67, False),
-        ("FP8-DS", "B200 SXM", "", None, False),
-        ("fp8", "B200 SXM", "25.04 NeMo Container", None, False),
-        ("fp8", "B200 SXM", "25.09 NeMo Container", 1.67, False),
-        ("fp8 (see notes)", "B200 SXM", _OTHER_SCALES, 1.05, None),
-        ("fp8 (see notes)", "H100-80GB SXM", _OTHER_SCALES, None, None),
+        ("FP8_CS", "B200 SXM", "", "fp8", 1.67, False),
+        ("fp8 (current scaling)", "H100-80GB SXM", "", "fp8", 1.5, None),
+        ("fp8 (see notes)", "GB200 (NVL72)", "", "fp8", 1.67, False),
+        ("FP8-MX", "GB300 (NVL72)", "", "mxfp8", None, None),
+        ("FP8 MX", "B200 SXM", "", "mxfp8", None, None),
+        ("FP8_SC", "B300 SXM", "", "mxfp8", None, None),
+        ("FP8_SC", "H100-80GB SXM", "", "fp8", None, None),
+        ("FP8_SS", "H100-80GB SXM", "", "fp8", None, None),
+        ("FP8 (CS)", "B200 SXM", "", "fp8", 1.67, False),
+        ("FP8-DS", "B200 SXM", "", "fp8", None, False),
+        ("fp8", "B200 SXM", "25.04 NeMo Container", "fp8", None, False),
+        ("fp8", "B200 SXM", "25.09 NeMo Container", "fp8", 1.67, False),
+        ("fp8 (see notes)", "B200 SXM", _OTHER_SCALES, "mxfp8", None, None),
+        ("fp8 (see notes)", "H100-80GB SXM", _OTHER_SCALES, "fp8", None, None),
     ],
 )
-def test_scales_are_those_of_the_named_recipe(tmp_path, precision, hardware, notes, traffic, transposes):
+def test_scales_are_those_of_the_named_recipe(
+    tmp_path, precision, hardware, notes, matmul, traffic, transposes
+):
     row = run_of(tmp_path, framework="nemo", precision=precision, hardware=hardware, notes=notes)
-    framework = scenario_of(row).data["framework"]
+    data = scenario_of(row).data
+    framework = data["framework"]
+    assert data["training"]["precision"]["matmul"] == matmul
     assert (framework["traffic"].get("fp8_cast"), framework.get("fp8_transposes")) == (traffic, transposes)
 
 
