@@ -15,8 +15,9 @@ class DType(enum.Enum):
 
     ``tf32`` is fp32 in memory; only matrix kernels know it, by their rate. ``int8`` is quantised block-wise,
     2,048 elements to an fp32 scale, as 8-bit optimizers keep their states (arXiv 2110.02861). ``fp8`` has one
-    scale per tensor, which is not counted. ``nvfp4`` has an fp8 scale for 16 elements, ``mxfp4`` an exponent
-    of a byte for 32 (Open Compute Project, MX formats 1.0); their scale of a whole tensor is not counted.
+    scale per tensor, which is not counted. ``nvfp4`` has an fp8 scale for 16 elements, ``mxfp4`` and
+    ``mxfp8`` an exponent of a byte for 32 (Open Compute Project, MX formats 1.0); a scale of a whole tensor
+    is not counted.
     """
 
     FP64 = ("fp64", 64)
@@ -25,6 +26,7 @@ class DType(enum.Enum):
     FP16 = ("fp16", 16)
     BF16 = ("bf16", 16)
     FP8 = ("fp8", 8)
+    MXFP8 = ("mxfp8", 8, 32, 1)
     NVFP4 = ("nvfp4", 4, 16, 1)
     MXFP4 = ("mxfp4", 4, 32, 1)
     INT8 = ("int8", 8, 2048, 4)
@@ -59,7 +61,17 @@ class DType(enum.Enum):
 
 
 _FLOATS = frozenset(
-    {DType.FP64, DType.FP32, DType.TF32, DType.FP16, DType.BF16, DType.FP8, DType.NVFP4, DType.MXFP4}
+    {
+        DType.FP64,
+        DType.FP32,
+        DType.TF32,
+        DType.FP16,
+        DType.BF16,
+        DType.FP8,
+        DType.MXFP8,
+        DType.NVFP4,
+        DType.MXFP4,
+    }
 )
 _BY_LABEL = {dtype.label: dtype for dtype in DType}
 

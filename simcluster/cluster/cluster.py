@@ -319,6 +319,11 @@ class Cluster:
         """The pod of each rank, in the shape of ``ranks``; its host where there are none."""
         return self._places.pods(self.devices_of(ranks))
 
+    def pods_spanned(self, groups: Ranks) -> int:
+        """The most pods that a row of ``groups`` has ranks in; hosts where there are no pods."""
+        rows = np.sort(self.pods_of(groups), axis=1)
+        return 1 + int((np.diff(rows, axis=1) != 0).sum(axis=1).max())
+
     def host_of(self, kinds: tuple[int, ...]) -> Host:
         """The host that collectives over these kinds are priced on: of several, the slower figures."""
         if kinds not in self._together:

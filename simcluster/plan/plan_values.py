@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from simcluster.errors import PlanError
-from simcluster.layout import Mesh, unsplit_mesh
+from simcluster.layout import Mesh, Movement, MovementKind, unsplit_mesh
 from simcluster.model import (
     Graph,
     Model,
@@ -213,4 +213,15 @@ class PlanValues(Planner):
         policy = ExecutionPolicy.of(self.framework, sharding, mesh, batch_axes, stage_axis, fusion, ids)
         prefetch = self.framework.prefetch if said.prefetch is None else said.prefetch
         launch = GraphLaunch(said.launch, prefetch)
+        if policy.tokens_once:
+            policy = replace(policy, exchange_pods=self._exchange_pods(graph, mesh))
         return replace(policy, graphs=launch, algorithms=self.algorithms, call_reuse=self.parallel.reuse)
+
+    def _exchange_pods(self, graph: Graph, mesh: Mesh) -> dict[tuple[str, ...], int]:
+        """In how many pods, or hosts, the ranks are that exchange tokens, by the axes of the exchange."""
+        exchanges = {
+            node.operator.axes
+            for _, node in graph.nodes()
+            if isinstance(node.operator, Movement) and node.operator.kind is MovementKind.ALL_TO_ALL
+        }
+        return {axes: self.cluster.pods_spanned(mesh.groups(axes)) for axes in sorted(exchanges)}

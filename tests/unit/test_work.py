@@ -24,6 +24,7 @@ from simcluster.work import DType
         # Half a byte each, and a byte of scale for 16, or for 32.
         ("nvfp4", 33, 17 + 3),
         ("mxfp4", 33, 17 + 2),
+        ("mxfp8", 33, 33 + 2),
     ],
 )
 def test_bytes(label, elements, num_bytes):

@@ -78,7 +78,7 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
     ``mtp``: its model has multi-token prediction.
     """
     tensor, context = run.count("tensor"), run.count("context")
-    experts, assumed = _expert_ranks(run)
+    experts, assumed = _expert_ranks(run, profile)
     mesh = {
         "pipeline": run.count("pipeline"),
         "data": run.count("data") // experts.ranks,
@@ -159,20 +159,25 @@ class _ExpertRanks:
     axes: tuple[str, ...] = ()
 
 
-def _expert_ranks(run: MeasuredRun) -> tuple[_ExpertRanks, tuple[str, ...]]:
-    """Where experts are: split over tensor ranks as all else, or whole where a row cannot mean that."""
+def _expert_ranks(run: MeasuredRun, profile: str) -> tuple[_ExpertRanks, tuple[str, ...]]:
+    """Where experts are: split over tensor ranks as all else, or whole where a row cannot mean that, and in
+    NVIDIA's recipes.
+    """
     sizes = run.count("expert"), run.count("tensor"), run.count("context")
     if sizes[0] == 1:
         return _ExpertRanks(1), ()
     data, named = run.count("data"), "etp1" in run.words["model"]
-    for whole in (True,) if named else (False, True):
+    recipe = profile == "nemo" and sizes[1] > 1
+    for whole in (True,) if named else (True, False) if recipe else (False, True):
         ranks, axes = expert_axes(*sizes, whole=whole)
         if data % ranks == 0:
-            assumed = whole and not named
-            said = (
-                "experts are not split over tensor ranks: otherwise data-parallel ranks could not be divided"
+            why = (
+                "as in Megatron-Bridge's recipes (expert_tensor_parallel_size 1, from memory)"
+                if recipe
+                else "otherwise data-parallel ranks could not be divided"
             )
-            return _ExpertRanks(ranks, axes), (said,) if assumed else ()
+            said = f"experts are not split over tensor ranks: {why}"
+            return _ExpertRanks(ranks, axes), (said,) if whole and not named else ()
     raise PlanError(f"{data} data-parallel ranks cannot be divided among {sizes[0]} expert-parallel ranks")
 
 

@@ -41,12 +41,13 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
     run = with_known_sizes(run)
     _check(run)
     framework = framework_of(run)
-    precision = words.precision(run.words["precision"], notes)
+    precision = words.precision(run.words)
     if precision is None:
         raise PlanError(f"the precision '{run.words['precision']}' is unknown")
     architecture, again = architecture_of(run), recomputation_of(run, framework.block)
     offloading, adapters = offloading_of(run), adapters_of(run, framework.profile)
-    practices = _Practices.of(run, framework.profile, "lamb" if "LAMB" in notes else "adamw")
+    called = precision.called or run.words["precision"]
+    practices = _Practices.of(run, framework.profile, called, "lamb" if "LAMB" in notes else "adamw")
     parallel = parallel_plan(run, framework.profile, mtp=architecture.has_mtp_layers)
     data = {
         "simcluster": 1,
@@ -92,15 +93,16 @@ class _Practices:
     assumed: tuple[str, ...]
 
     @classmethod
-    def of(cls, run: MeasuredRun, profile: str, rule: str) -> _Practices:
-        """Those of a row that runs under a framework profile with an update rule."""
+    def of(cls, run: MeasuredRun, profile: str, precision: str, rule: str) -> _Practices:
+        """Those of a row that runs under a framework profile in a number format, with an update rule."""
         framework: dict[str, Any] = {}
         model: dict[str, Any] = {}
         optimizer: dict[str, Any] = {}
         training: dict[str, Any] = {}
         steps: dict[str, Any] = {}
         assumed = []
-        words = {**run.words, "framework": profile} if profile in _CALLED_ALIKE else run.words
+        framework_words = profile if profile in _CALLED_ALIKE else run.words["framework"]
+        words = {**run.words, "framework": framework_words, "precision": precision}
         for practice in known_words().practices_of(words, run.counts["seq_len"]):
             framework |= _merged(framework, practice.framework)
             model |= practice.model

@@ -201,6 +201,12 @@ class PrecisionWords(Section):
     notes: Name = "*"
     """A pattern over the notes of the row."""
 
+    hardware: Name = "*"
+    """A pattern over its hardware."""
+
+    called: Name | None = None
+    """What practices call it; as the row does if absent."""
+
     precision: Name | Mapping[str, Any]
     """``training.precision``."""
 
@@ -389,16 +395,17 @@ class Words(Section):
         """How rows of a framework count FLOPs."""
         return next(entry for entry in self.flops if _fits(entry.frameworks, framework))
 
-    def precision(self, words: str, notes: str) -> PrecisionWords | None:
-        """The number formats, or None if they are not known."""
-        return next(
-            (
-                entry
-                for entry in self.precisions
-                if _fits(entry.words, words or "-") and matches(entry.notes, notes or "-")
-            ),
-            None,
-        )
+    def precision(self, words: Mapping[str, str]) -> PrecisionWords | None:
+        """The number formats of a row, or None if they are not known."""
+        for entry in self.precisions:
+            said = (
+                (entry.words, words["precision"]),
+                (entry.notes, words.get("notes", "")),
+                (entry.hardware, words["hardware"]),
+            )
+            if all(_fits(pattern, text or "-") for pattern, text in said):
+                return entry
+        return None
 
     def computed_again(self, words: str) -> Mapping[str, Any] | None:
         """``parallel.recompute`` for these words, or None if they are not known."""

@@ -38,7 +38,9 @@ from simcluster.document import (
 from simcluster.registry import data_files
 from simcluster.work import DType, Kernel
 
-NumberFormat: TypeAlias = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "nvfp4", "mxfp4", "int8"]
+NumberFormat: TypeAlias = Literal[
+    "fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4", "mxfp4", "int8"
+]
 """Formats that units have rates for."""
 
 StreamingKernel: TypeAlias = Literal["elementwise", "reduction", "gather_scatter", "optimizer", "copy"]

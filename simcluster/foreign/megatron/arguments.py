@@ -49,6 +49,9 @@ _STATES = {"fp32": "fp32", "fp16": "fp16", "bf16": "bf16", "fp8": "fp8"}
 FP8 = Alternatives(("fp8", None), "bf16 is simulated: matrices take longer")
 """Matrix products with fp8 operands."""
 
+MXFP8 = Alternatives(("mxfp8", "fp8", None), "another format is simulated: matrices take longer or shorter")
+"""Matrix products with mxfp8 operands."""
+
 NVFP4 = Alternatives(("nvfp4", None), "bf16 is simulated: matrices take longer")
 """Matrix products with nvfp4 operands."""
 
@@ -85,6 +88,14 @@ def _fp8(facts: Facts, flag: Flag) -> None:
     said = read_word(facts, flag)
     if said is not None and said.lower() not in ("null", "none", "false"):
         facts.say("training.precision.matmul", FP8, flag)
+
+
+def _fp8_recipe(facts: Facts, flag: Flag) -> None:
+    """One of tensorwise, delayed, blockwise and mxfp8; only the last is another format here."""
+    if read_word(facts, flag) == "mxfp8":
+        facts.say("fp8_recipe", MXFP8, flag)
+    else:
+        facts.effectless(flag)
 
 
 def _fp4(facts: Facts, flag: Flag) -> None:
@@ -175,7 +186,7 @@ TRAINING: Mapping[str, Meaning] = {
     "fp8_format": _fp8,
     "fp4_format": _fp4,
     "fp4_recipe": has_no_effect,
-    "fp8_recipe": has_no_effect,
+    "fp8_recipe": _fp8_recipe,
     "fp8_margin": has_no_effect,
     "fp8_interval": has_no_effect,
     "fp8_amax_history_len": has_no_effect,

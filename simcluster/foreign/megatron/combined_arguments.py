@@ -52,6 +52,9 @@ def state_dimensions(facts: Facts, *, grouped: bool) -> None:
     facts.use("query_groups", "model.kv_heads", counts=grouped, otherwise="without --group-query-attention")
     state_positions(facts)
     state_vocabulary(facts)
+    if "training.precision.matmul" in facts.known and "fp8_recipe" in facts.known:
+        facts.replace("training.precision.matmul", facts.get("fp8_recipe"), facts.drop("fp8_recipe"))
+    facts.use("fp8_recipe", "training.precision.matmul", counts=False, otherwise="without --fp8-format")
 
 
 def state_vocabulary(facts: Facts) -> None:

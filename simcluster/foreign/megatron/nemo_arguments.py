@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from simcluster.foreign.deepspeed import ZERO
-from simcluster.foreign.megatron.arguments import FP8, NVFP4, named_optimizer
+from simcluster.foreign.megatron.arguments import FP8, MXFP8, NVFP4, named_optimizer
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import (
     ADAPTER_MEANINGS,
@@ -89,7 +89,7 @@ def _precision(facts: Facts, flag: Flag) -> None:
     if "fp4" in said:
         facts.say("training.precision.matmul", NVFP4, flag)
     elif "fp8" in said:
-        facts.say("training.precision.matmul", FP8, flag)
+        facts.say("training.precision.matmul", MXFP8 if "mxfp8" in said else FP8, flag)
     for start, value in (("bf16", "bf16"), ("fp8", "bf16"), ("fp16", "fp16"), ("16", "fp16")):
         if said.startswith(start):
             facts.say("training.precision.compute", value, flag)

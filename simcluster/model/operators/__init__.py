@@ -31,6 +31,7 @@ from simcluster.model.operators.join_heads import JoinHeads
 from simcluster.model.operators.kv_cache import CachedAttention, CacheWrite, Greedy
 from simcluster.model.operators.matmul import Matmul
 from simcluster.model.operators.min_max import Extreme
+from simcluster.model.operators.mxfp8 import Mxfp8Cast
 from simcluster.model.operators.norm import LayerNorm, RmsNorm
 from simcluster.model.operators.nvfp4 import E2M1, Nvfp4Cast
 from simcluster.model.operators.one_hot import OneHot
@@ -105,6 +106,7 @@ __all__ = [
     "Matmul",
     "MaxPool2d",
     "Momentum",
+    "Mxfp8Cast",
     "Nvfp4Cast",
     "OneHot",
     "OptimizerOperator",

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-import numpy as np
-
 from simcluster import units
 from simcluster.cluster import Cluster
 from simcluster.collectives import Selection
@@ -71,8 +69,7 @@ def _orders(mesh: Mesh, axes: Sequence[str]) -> Iterator[Mesh]:
 
 def _spread(mesh: Mesh, axes: Sequence[str], cluster: Cluster) -> dict[str, int]:
     """Of axes whose groups span several hosts, or pods where hosts are joined to these: how many at most."""
-    pods = {axis: np.sort(cluster.pods_of(mesh.groups((axis,))), axis=1) for axis in axes}
-    spans = {axis: 1 + int((np.diff(rows, axis=1) != 0).sum(axis=1).max()) for axis, rows in pods.items()}
+    spans = {axis: cluster.pods_spanned(mesh.groups((axis,))) for axis in axes}
     return {axis: count for axis, count in spans.items() if count > 1}
 
 

@@ -204,6 +204,8 @@ class ExecutionPolicy:
     """Kernels wait for collectives of activations."""
     tokens_once: bool = False
     """Tokens go once to every rank with experts of theirs, not once for every expert."""
+    exchange_pods: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+    """Where tokens go once: axes of an exchange -> the pods, or hosts, that its ranks are in."""
     tokens_sorted: bool = False
     """Tokens that came are moved once more, into the order of experts, and back before they return."""
     copied_axes: tuple[str, ...] = ()

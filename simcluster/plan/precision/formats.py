@@ -36,7 +36,7 @@ class Numerics:
     cast: bool
     """Parameters are fp32 and cast for use (automatic mixed precision)."""
     fp8: Fp8Plan | None
-    """Which matmuls run in fp8 or nvfp4; None: none."""
+    """Which matmuls run in fp8, mxfp8 or nvfp4; None: none."""
 
     @classmethod
     def of(cls, written: PrecisionSpec, framework: FrameworkSpec, sharding: ShardingChoice) -> Numerics:
@@ -74,7 +74,7 @@ def _quantised(precision: PrecisionSpec, framework: FrameworkSpec) -> Fp8Plan | 
         exchanges=sent not in (None, "compute"),
         keep=written.saved != "compute",
         # Blocks with a scale lie along the summed dim, which is another one in the backward.
-        transposed=narrow is DType.NVFP4 or bool(framework.fp8_transposes),
+        transposed=narrow is not DType.FP8 or bool(framework.fp8_transposes),
         behind_gathers=narrow is DType.FP8 and framework.fp8_transposes == BEHIND_GATHERS,
     )
 

@@ -1,4 +1,4 @@
-"""Pass: matmuls on operands in fp8 or nvfp4, with the casts that they need.
+"""Pass: matmuls on operands in fp8, mxfp8 or nvfp4, with the casts that they need.
 
 A chosen matmul reads narrow copies of its operands; so do the two matmuls of its gradient. Every tensor is
 cast once and the copy shared: an activation's by forward and weight gradient, a gradient's by both gradient
@@ -24,6 +24,7 @@ from simcluster.model import (
     Block,
     Fp8Cast,
     Graph,
+    Mxfp8Cast,
     Narrow,
     Node,
     Nvfp4Cast,
@@ -46,7 +47,7 @@ class Fp8Plan:
     """Which matmuls run in a narrow format, and how copies of their operands are kept and sent."""
 
     format: DType
-    """fp8 or nvfp4."""
+    """fp8, mxfp8 or nvfp4."""
 
     operators: tuple[str, ...]
     """Patterns of operator names."""
@@ -59,7 +60,7 @@ class Fp8Plan:
     cast again."""
     transposed: bool
     """Matmuls that contract another dim than the last of an operand need a transposed copy: fp8 on Hopper,
-    nvfp4."""
+    mxfp8 and nvfp4."""
     behind_gathers: bool = False
     """Of what is gathered one copy travels, and the transposed one is made of it where it arrives."""
 
@@ -185,6 +186,8 @@ class _Quantiser:
         operator: Fp8Cast
         if self.plan.format is DType.NVFP4:
             operator = Nvfp4Cast(labels, copies=len(copies), transformed=not weight)
+        elif self.plan.format is DType.MXFP8:
+            operator = Mxfp8Cast(labels, copies=len(copies))
         else:
             operator = Fp8Cast(labels, E5M2 if gradient else E4M3, len(copies))
         early = self.plan.exchanges if _OF_EXPERTS in labels else self.plan.gathers

@@ -223,8 +223,9 @@ class FrameworkProfile(CatalogSection):
     """How tokens are sent to experts. ``every_choice``: one copy for each chosen expert, as in an all-to-all
     of sorted rows. ``sorted``: the same, and an additional pass sorts received tokens by expert
     (Megatron-Core's dispatcher). ``once_per_rank``: one copy for each rank that has a chosen expert, and
-    results are summed there before they return (DeepEP, HybridEP); counted with the expected number of
-    distinct ranks if all choices are equally likely, without distinguishing ranks of the same host."""
+    results are summed there before they return (DeepEP, HybridEP); over the network one copy for each host,
+    or each pod of hosts. Counted with the expected number of distinct receivers if all choices are equally
+    likely."""
 
     layer_collectives: LayerCollectives = LayerCollectives.OVERLAPPED
     """Whether collectives of activations and their gradients overlap with independent kernels, or kernels

@@ -10,8 +10,14 @@ from simcluster.document import Name, Refused, Section
 from simcluster.model import LAYERS
 
 FloatName = Literal["fp32", "fp16", "bf16"]
-MatmulName = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "nvfp4"]
-_NARROWER: dict[str, tuple[str, ...]] = {"fp32": ("tf32",), "fp16": ("fp8",), "bf16": ("fp8", "nvfp4")}
+MatmulName = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4"]
+_NARROWER: dict[str, tuple[str, ...]] = {
+    "fp32": ("tf32",),
+    "fp16": ("fp8",),
+    "bf16": ("fp8", "mxfp8", "nvfp4"),
+}
+_EIGHT_BITS = ("fp8", "mxfp8")
+"""Formats of matmuls that the section ``fp8`` is about: one scale for a tensor, and one for 32 elements."""
 """The formats, beside their own, in which matrix units may multiply tensors of a format."""
 
 PRODUCTS = (LAYERS,)
@@ -60,7 +66,7 @@ class PrecisionSpec(Section):
     """Number formats. ``bf16`` alone: bf16 weights and activations, fp32 gradients and master copy.
 
     ``tf32`` alone is ``{compute: fp32, matmul: tf32}``, ``fp8`` alone ``{compute: bf16, matmul: fp8}``, and
-    ``nvfp4`` likewise.
+    ``mxfp8`` and ``nvfp4`` likewise.
     """
 
     shorthand: ClassVar[str] = "matmul"
@@ -69,11 +75,11 @@ class PrecisionSpec(Section):
     """Format of activations and of the weights used with them."""
 
     matmul: MatmulName | None = None
-    """Input format of matmuls; the same as compute if absent. tf32 changes only their rate; for fp8 and nvfp4
-    operands are cast."""
+    """Input format of matmuls; the same as compute if absent. tf32 changes only their rate; for fp8, mxfp8
+    and nvfp4 operands are cast."""
 
     fp8: Fp8Spec | None = None
-    """Which matmuls run in fp8, with ``matmul: fp8``."""
+    """Which matmuls run in fp8, with ``matmul: fp8`` or ``matmul: mxfp8``."""
 
     nvfp4: Nvfp4Spec | None = None
     """Which matmuls run in nvfp4, with ``matmul: nvfp4``."""
@@ -92,7 +98,7 @@ class PrecisionSpec(Section):
         if written not in get_args(MatmulName):
             return {"matmul": written}
         return {
-            "compute": {"tf32": "fp32", "fp8": "bf16", "nvfp4": "bf16"}.get(written, written),
+            "compute": {"tf32": "fp32", **dict.fromkeys(_NARROWER["bf16"], "bf16")}.get(written, written),
             "matmul": written,
         }
 
@@ -105,8 +111,9 @@ class PrecisionSpec(Section):
                 path="matmul",
                 hint=f"with compute {self.compute}, write {' or '.join(possible)}",
             )
-        for section, narrow in ((self.fp8, "fp8"), (self.nvfp4, "nvfp4")):
-            if section is not None and self.multiplied != narrow:
+        eight_bits = self.multiplied if self.multiplied in _EIGHT_BITS else "fp8"
+        for section, narrow, needed in ((self.fp8, "fp8", eight_bits), (self.nvfp4, "nvfp4", "nvfp4")):
+            if section is not None and self.multiplied != needed:
                 raise Refused(
                     f"matrix units multiply {self.multiplied}, so nothing runs in {narrow}",
                     path=narrow,
@@ -124,4 +131,4 @@ class PrecisionSpec(Section):
         """What is cast for matrix units; None: nothing."""
         if self.multiplied == "nvfp4":
             return self.nvfp4 or Nvfp4Spec()
-        return (self.fp8 or Fp8Spec()) if self.multiplied == "fp8" else None
+        return (self.fp8 or Fp8Spec()) if self.multiplied in _EIGHT_BITS else None

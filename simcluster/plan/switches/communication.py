@@ -37,6 +37,6 @@ class ExpertExchange(FrameworkSwitch, kind="expert_exchange"):
     )
     ONCE_PER_RANK = (
         "once_per_rank",
-        "tokens sent once to every rank that has one of their experts",
+        "tokens sent once to every rank, over the network to every host, that has one of their experts",
         {"tokens_once": True},
     )

@@ -248,8 +248,15 @@ class _CodeWriter:
         if movement.kind is MovementKind.ALL_TO_ALL:
             for slot in (*call.inputs, *call.outputs):
                 if (choices := self.exchanged.get(self.slots[slot].name)) is not None:
-                    return round(moved * share_sent_once(*choices, self.settings.mesh.product(movement.axes)))
+                    return round(moved * share_sent_once(*choices, self._receivers(movement.axes)))
         return moved
+
+    def _receivers(self, axes: tuple[str, ...]) -> int:
+        """To how many a token may go that is sent once to each: the ranks of an exchange, or, where these are
+        in several pods or hosts, those, which hand it on over links that are much faster than the network.
+        """
+        pods = self.settings.policy.exchange_pods.get(axes, 1)
+        return pods if pods > 1 else self.settings.mesh.product(axes)
 
     def _works(self, node: Node) -> tuple[Work, ...]:
         inputs = [self.slots[self._slot(value)].type for value in node.inputs]

@@ -165,6 +165,9 @@ def _formats(plan: Plan, dtype: str) -> Iterator[tuple[str, str, str]]:
     if plan.numerics.matmul is DType.FP8:
         bits = f"{E4M3} and {E5M2} significant bits, any exponent"
         yield "casts to fp8", "E4M3 and E5M2, scaled", bits if dtype == "float64" else "copies"
+    if plan.numerics.matmul is DType.MXFP8:
+        bits = f"{E4M3} significant bits, any exponent"
+        yield "casts to mxfp8", "E4M3, blocks of 32 scaled", bits if dtype == "float64" else "copies"
     if plan.numerics.matmul is DType.NVFP4:
         bits = f"{E2M1} significant bits, any exponent"
         yield "casts to nvfp4", "E2M1, blocks of 16 scaled", bits if dtype == "float64" else "copies"

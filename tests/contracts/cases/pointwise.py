@@ -8,6 +8,7 @@ from simcluster.model.attributes.attention_scores import LABELS as SCORES
 from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.dropout import Dropout, DropoutGrad
 from simcluster.model.operators.fp8 import E5M2, Fp8Cast, Fp8Transpose
+from simcluster.model.operators.mxfp8 import Mxfp8Cast
 from simcluster.model.operators.nvfp4 import Nvfp4Cast
 from simcluster.model.operators.pointwise import Accumulate, Add, Bias
 from simcluster.work import DType
@@ -47,6 +48,7 @@ CASES = (
     Case("dropout_grad", DropoutGrad(_HIDDEN, 0.25), _masked(4, 8, 4)),
     Case("fp8_cast", Fp8Cast(_HIDDEN), normal((4, 8, 4))),
     Case("fp8_transpose", Fp8Transpose(_HIDDEN), normal((4, 8, 4))),
+    Case("mxfp8_cast", Mxfp8Cast(_HIDDEN, copies=2), normal((4, 8, 4))),
     Case("nvfp4_cast", Nvfp4Cast(_HIDDEN, copies=2), normal((4, 8, 4))),
     Case("fp8_cast of a gradient", Fp8Cast(_KEY, E5M2, copies=2), normal((4, 8, 4, 8))),
 )

@@ -93,7 +93,7 @@ WRONG = {
     "model": (but(MODEL, "{use: lama3-8b}"), "5:14", "did you mean 'llama3-8b'?"),
     "framework": (below("framework: ideel"), "9:12", "did you mean 'ideal'?"),
     "optimizer": (but("fp32}", "fp32, optimizer: adm}"), "6:86", "did you mean 'adam'?"),
-    "precision": (but("fp32", "fp9"), "6:69", "'fp32', 'tf32', 'fp16', 'bf16', 'fp8' or 'nvfp4'"),
+    "precision": (but("fp32", "fp9"), "6:69", "'fp32', 'tf32', 'fp16', 'bf16', 'fp8', 'mxfp8' or 'nvfp4'"),
     "no such rate": (but("fp32", "fp8"), "6:69", "it has: fp64, fp32, bf16"),
     "recovery": (below("job: {steps: 3, recovery: restrat}"), "9:27", "did you mean 'restart'?"),
     "no such operator": (strategy("nothing", "{ffn: tensor}"), "9:24", "matches no operator"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.plan.rules.expert_routing import expert_counts
+from simcluster.program.lowering.token_exchange import share_sent_once
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
 from tests.support.covering import quick
@@ -132,6 +133,20 @@ def test_folded_is_unfolded(name):
     assert one["communication_bytes"].keys() == two["communication_bytes"].keys()
     for axis, sent in one["communication_bytes"].items():
         assert sent == pytest.approx(two["communication_bytes"][axis])
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_tokens_that_are_sent_once_cross_the_network_once_to_each_host(ranks):
+    """Two ranks are one host, four are two."""
+    framework = {"use": "megatron-core", "expert_exchange": "once_per_rank"}
+    built = build_scenario(scenario({"expert": ranks}, {"framework": framework}))
+    (sent,) = {
+        instruction.num_bytes
+        for code in built.program.codes
+        for instruction in code.instructions
+        if instruction.name == "mlp.dispatch.all_to_all"
+    }
+    assert sent == round(2 * 32 * 64 * 2 * share_sent_once(8, 2, 2))
 
 
 def exchanges(program):

@@ -80,6 +80,7 @@ def test_models_are_what_rows_state_of_them(tmp_path, change, model, assumed):
     [
         ({"expert": "4"}, None, False),
         ({"expert": "8"}, {"experts": ["expert", "tensor"]}, True),
+        ({"expert": "4", "framework": "nemo"}, {"experts": ["expert", "tensor"]}, True),
         ({"expert": "2", "model": "moe:gpt_etp1"}, {"experts": ["tensor"]}, False),
         ({"expert": "4", **PARTS}, {"experts": ["expert", "context"]}, False),
     ],
@@ -233,6 +234,38 @@ def test_interleaving_of_an_unknown_number_of_chunks_has_two(tmp_path):
     assert any("no number is stated" in text for text in found.assumed)
     odd = scenario_of(run_of(tmp_path, schedule="interleaved-1f1b", pipeline="2", tensor="1", layers="6"))
     assert "schedule" not in odd.data["parallel"]
+
+
+_OTHER_SCALES = "parenthesised variant (different quantisation granularity: 32x32 on B200, 128x128 on H100)"
+
+
+@pytest.mark.parametrize(
+    ("precision", "hardware", "notes", "matmul", "traffic", "transposes"),
+    [
+        ("FP8_CS", "B200 SXM", "", "fp8", 1.67, False),
+        ("fp8 (current scaling)", "H100-80GB SXM", "", "fp8", 1.5, None),
+        ("fp8 (see notes)", "GB200 (NVL72)", "", "fp8", 1.67, False),
+        ("FP8-MX", "GB300 (NVL72)", "", "mxfp8", None, None),
+        ("FP8 MX", "B200 SXM", "", "mxfp8", None, None),
+        ("FP8_SC", "B300 SXM", "", "mxfp8", None, None),
+        ("FP8_SC", "H100-80GB SXM", "", "fp8", None, None),
+        ("FP8_SS", "H100-80GB SXM", "", "fp8", None, None),
+        ("FP8 (CS)", "B200 SXM", "", "fp8", 1.67, False),
+        ("FP8-DS", "B200 SXM", "", "fp8", None, False),
+        ("fp8", "B200 SXM", "25.04 NeMo Container", "fp8", None, False),
+        ("fp8", "B200 SXM", "25.09 NeMo Container", "fp8", 1.67, False),
+        ("fp8 (see notes)", "B200 SXM", _OTHER_SCALES, "mxfp8", None, None),
+        ("fp8 (see notes)", "H100-80GB SXM", _OTHER_SCALES, "fp8", None, None),
+    ],
+)
+def test_scales_are_those_of_the_named_recipe(
+    tmp_path, precision, hardware, notes, matmul, traffic, transposes
+):
+    row = run_of(tmp_path, framework="nemo", precision=precision, hardware=hardware, notes=notes)
+    data = scenario_of(row).data
+    framework = data["framework"]
+    assert data["training"]["precision"]["matmul"] == matmul
+    assert (framework["traffic"].get("fp8_cast"), framework.get("fp8_transposes")) == (traffic, transposes)
 
 
 @pytest.mark.parametrize(("precision", "alone"), [("fp8 (current scaling)", True), ("bf16", None)])

@@ -385,10 +385,18 @@ if [[ "$DTYPE" == "fp8" ]]; then ARGS=(--fp8-format hybrid); else ARGS=(--log-in
 
 
 @pytest.mark.parametrize(
-    ("flags", "matmul"), [("--fp8-format hybrid", "fp8"), ("--fp4-format e2m1", "nvfp4")]
+    ("flags", "matmul"),
+    [
+        ("--fp8-format hybrid", "fp8"),
+        ("--fp8-format hybrid --fp8-recipe tensorwise", "fp8"),
+        ("--fp8-recipe mxfp8 --fp8-format e4m3", "mxfp8"),
+        ("--fp8-format e4m3 --fp8-recipe mxfp8", "mxfp8"),
+        ("--fp8-recipe mxfp8", None),
+        ("--fp4-format e2m1", "nvfp4"),
+    ],
 )
 def test_narrow_formats_of_matmuls(flags, matmul):
-    assert read(f"{LINE} {flags}").data["training"]["precision"]["matmul"] == matmul
+    assert read(f"{LINE} {flags}").data["training"]["precision"].get("matmul") == matmul
 
 
 def test_a_word_that_nothing_sets_is_told_and_not_charged_to_the_argument_before_it():

@@ -113,13 +113,15 @@ def test_a_profile_may_gather_operands_as_they_are_cast():
     assert DType.BF16 in exchanged and DType.FP8 not in exchanged
 
 
-def test_nvfp4_has_a_copy_for_every_dim_that_is_summed_over():
-    """Weights, in square blocks, are not transformed; no profile spares a copy."""
-    block = plan(precision="nvfp4", host="dgx-b200").logical.blocks["layer"]
+@pytest.mark.parametrize("narrow", [DType.MXFP8, DType.NVFP4])
+def test_formats_with_scales_of_blocks_have_a_copy_for_every_dim_that_is_summed_over(narrow):
+    """Weights in nvfp4, in square blocks, are not transformed; no profile spares a copy."""
+    block = plan(precision=str(narrow), host="dgx-b200").logical.blocks["layer"]
     for node in casts(block):
         weight = block.values[node.inputs[0]].role is Role.PARAMETER
-        assert (node.operator.copies, node.operator.transformed) == (2, not weight), node.name
-        assert {block.values[value].type.dtype for value in node.outputs} == {DType.NVFP4}
+        assert node.operator.copies == 2
+        assert getattr(node.operator, "transformed", not weight) is not weight, node.name
+        assert {block.values[value].type.dtype for value in node.outputs} == {narrow}
 
 
 def test_what_is_kept_for_the_weight_gradient():
@@ -230,13 +232,15 @@ def test_a_device_without_the_rate_is_refused(host, precision, has):
         ("tf32", DType.FP32, DType.TF32),
         ("bf16", DType.BF16, DType.BF16),
         ("fp8", DType.BF16, DType.FP8),
+        ("mxfp8", DType.BF16, DType.MXFP8),
+        ({"matmul": "mxfp8", "fp8": {"saved": "compute"}}, DType.BF16, DType.MXFP8),
         ("nvfp4", DType.BF16, DType.NVFP4),
         ({"compute": "fp16", "matmul": "fp8"}, DType.FP16, DType.FP8),
         ({"compute": "fp16"}, DType.FP16, DType.FP16),
     ],
 )
 def test_short_forms(written, compute, matmul):
-    host = "dgx-b200" if written == "nvfp4" else "dgx-h100"
+    host = "dgx-b200" if matmul in (DType.MXFP8, DType.NVFP4) else "dgx-h100"
     found = plan(precision=written, host=host)
     assert (found.numerics.compute, found.numerics.matmul) == (compute, matmul)
     assert all(isinstance(node.operator, Operator) for node in found.logical.blocks["layer"].nodes)
