@@ -79,7 +79,7 @@ from simcluster.model.optimizer_rules import Rules, Updates, update_kinds
 from simcluster.model.protocols import (
     FrameworkDependent,
     Generative,
-    LatentHeads,
+    KernelDependent,
     Routed,
     WithVocabulary,
     generation_refusal,
@@ -122,8 +122,8 @@ __all__ = [
     "GroupBatch",
     "Instance",
     "JoinChunks",
+    "KernelDependent",
     "Lamb",
-    "LatentHeads",
     "LazyAdam",
     "Mask",
     "MemoryPlace",

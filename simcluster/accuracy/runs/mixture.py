@@ -54,8 +54,8 @@ def stated_experts(run: MeasuredRun) -> dict[str, Any] | None:
 
 
 def stated_numbers(run: MeasuredRun) -> dict[str, int]:
-    """What notes say of the experts of a model whose architecture is known: how many, how many a token uses, and
-    how many layers are dense. Empty where they do not say all of it.
+    """What notes say of the experts of a model whose architecture is known: how many there are and a token
+    uses, and how many layers are dense. Empty where they do not say all of it.
     """
     notes = run.words.get("notes", "")
     count, chosen, dense = _COUNT.search(notes), _CHOSEN.search(notes), _DENSE_FIRST.search(notes)

@@ -199,8 +199,15 @@ class DecoderBlock:
             attended = self.past.attend(self.build, "attention.core", batch, q, k, v, dims.rule, dims.scale)
             if attended is not None:
                 return attended
-        multiple = dims.head_multiple if own else 0
-        core = AttentionForm(dims.rule, dims.scale, dims.attention_dropout, dims.flash, own, multiple)
+        core = AttentionForm(
+            dims.rule,
+            dims.scale,
+            dims.attention_dropout,
+            dims.flash,
+            own,
+            dims.head_multiple if own else 0,
+            dims.alibi_table,
+        )
         return core.write(self.build, "attention.core", q, k, v)
 
     def _mlp(self, x: str) -> str:

@@ -294,3 +294,37 @@ def test_fewer_key_heads_than_ranks_are_shared_in_an_exchange_of_heads(tmp_path,
     parallel = scenario_of(run_of(tmp_path, **said)).data["parallel"]
     entries = [entry["split"] for entry in parallel.get("strategies", [])]
     assert (entries, parallel.get("context")) == (([split], None) if split else ([], "ring"))
+
+
+@pytest.mark.parametrize(
+    ("model", "notes", "section"),
+    [
+        ("deepseek-v2-60b (cut)", "MoE 160 experts top6", {"use": "deepseek-v2"}),
+        ("ci:deepseek2_lite", "MoE 64 experts top6", {"use": "deepseek-v2-lite"}),
+        (
+            "ci:deepseek_v3_mcore",
+            "MoE 16 experts top8; flags: first-k-dense-replace=1",
+            {"use": "deepseek-v3", "mtp_layers": 0, "experts": {"count": 16, "top_k": 8, "dense_layers": 1}},
+        ),
+    ],
+)
+def test_mixtures_of_the_catalog_have_the_width_of_their_experts(tmp_path, model, notes, section):
+    """The column of the MLP's width is that of a layer without experts."""
+    row = run_of(tmp_path, model=model, framework="mindspeed-llm", ffn="12288", kv_heads="", notes=notes)
+    found = scenario_of(row).data["model"]
+    assert {key: found.get(key) for key in ("use", "mtp_layers", "experts") if key in found} == section
+    assert found["ffn"] == 12288
+
+
+def test_baichuan_13b_adds_distances_to_scores(tmp_path):
+    models = (("ci:baichuan2_13b_tp8", "alibi"), ("baichuan2-7b", None), ("Baichuan-13B", "alibi"))
+    for model, positions in models:
+        row = run_of(tmp_path, model=model, framework="mindspeed-llm", ffn="13696")
+        assert scenario_of(row).data["model"].get("positions") == positions
+
+
+def test_mindformers_selects_activations(tmp_path):
+    row = run_of(tmp_path, framework="mindformers", recompute="select_recompute")
+    assert scenario_of(row).data["parallel"]["recompute"] == {
+        "operators": ["*layers.*.mlp{,.experts}.activation"]
+    }
