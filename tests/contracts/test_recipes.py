@@ -137,6 +137,7 @@ MESHES = [
     {"pipeline": 3, "tensor": 2},
     {"pipeline": 2, "data": 2, "tensor": 2},
     {"tensor": 2, "pipeline": 2, "data": 2},
+    {"data": 2, "tensor_y": 2, "tensor_x": 2},
 ]
 SHARDINGS = {
     "the recipe's": None,

@@ -37,6 +37,11 @@ exchanges of tokens hide behind products (overlap_moe_expert_parallel_comm of Me
 _PAIRED = ("1f1b", "interleaved")
 """Schedules that have such pairs."""
 
+_TWO_DIMS = "tp-2d"
+"""How notes say that tensor ranks split both dims of each matrix."""
+_RANKS_BY_DIM = re.compile(r"tpx(\d+)_?tpy(\d+)")
+"""How many along each of them, in names of MindSpeed's tests."""
+
 _HYBRID = re.compile(
     r"(?:hsdp|hybrid[ _]?shard(?:ed)?|(?:zero-?)?([123]) ?\((?:group|size|shard|zero1 size)[ =:]*(\d+)\)).*",
     re.IGNORECASE,
@@ -72,18 +77,21 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
     """
     tensor, context = run.count("tensor"), run.count("context")
     experts, assumed = _expert_ranks(run)
+    tensor_axes = _tensor_axes(run)
     mesh = {
         "pipeline": run.count("pipeline"),
         "data": run.count("data") // experts.ranks,
         "expert": experts.ranks,
         "context": context,
-        "tensor": tensor,
+        **tensor_axes,
     }
     parallel: dict[str, Any] = {
         "mesh": {axis: size for axis, size in mesh.items() if size > 1 or axis == "data"}
     }
     strategies = []
-    if tensor > 1:
+    if len(tensor_axes) > 1:
+        parallel["recipe"] = "tensor_2d"
+    elif tensor > 1:
         stated = run.words["sequence_parallel"]
         split = stated == "true" or (not stated and profile == "nemo")
         if split and not stated:
@@ -142,6 +150,19 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
         named, kind = run.words["schedule"], schedule["kind"]
         assumed += (f"{named} is simulated as {kind}, with the memory limit that the paper gives its search",)
     return ParallelPlan(parallel, assumed)
+
+
+def _tensor_axes(run: MeasuredRun) -> dict[str, int]:
+    """The mesh axes of tensor ranks: two where both dims of matrices are split; PlanError if the row does not
+    say how many ranks each has.
+    """
+    tensor = run.count("tensor")
+    if tensor == 1 or _TWO_DIMS not in run.words.get("notes", ""):
+        return {"tensor": tensor}
+    ranks = _RANKS_BY_DIM.search(run.words["model"])
+    if ranks is None or int(ranks[1]) * int(ranks[2]) != tensor:
+        raise PlanError("tensor parallelism over two dims of a matrix, of ranks that the row does not state")
+    return {"tensor_y": int(ranks[2]), "tensor_x": int(ranks[1])}
 
 
 @dataclass(frozen=True, slots=True)
