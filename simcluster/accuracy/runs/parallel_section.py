@@ -37,6 +37,9 @@ exchanges of tokens hide behind products (overlap_moe_expert_parallel_comm of Me
 _PAIRED = ("1f1b", "interleaved")
 """Schedules that have such pairs."""
 
+_SPLIT_EXPERTS = re.compile(r"etp(\d+)")
+"""How many ranks split each expert, in names of Megatron's tests."""
+
 _TWO_DIMS = "tp-2d"
 """How notes say that tensor ranks split both dims of each matrix."""
 _RANKS_BY_DIM = re.compile(r"tpx(\d+)_?tpy(\d+)")
@@ -78,6 +81,8 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
     tensor, context = run.count("tensor"), run.count("context")
     experts, assumed = _expert_ranks(run)
     tensor_axes = _tensor_axes(run)
+    if experts.ffn_ranks > 1:
+        tensor_axes = {"tensor_experts": tensor // experts.ffn_ranks, "tensor_ffn": experts.ffn_ranks}
     mesh = {
         "pipeline": run.count("pipeline"),
         "data": run.count("data") // experts.ranks,
@@ -89,7 +94,7 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
         "mesh": {axis: size for axis, size in mesh.items() if size > 1 or axis == "data"}
     }
     strategies = []
-    if len(tensor_axes) > 1:
+    if "tensor_x" in tensor_axes:
         parallel["recipe"] = "tensor_2d"
     elif tensor > 1:
         stated = run.words["sequence_parallel"]
@@ -123,6 +128,10 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
         parallel["roles"] = {"experts": axes}
     if "tensor" in experts.axes:
         strategies.append(WHOLE_EXPERTS)
+    if experts.ffn_ranks > 1:
+        parallel["roles"]["tensor"] = [*tensor_axes]
+        split = {"experts": "experts", "ffn": "tensor_ffn"}
+        strategies.append({"match": WHOLE_EXPERTS["match"], "split": split})
     if strategies:
         parallel["strategies"] = strategies
     parallel |= _sharding(run, profile)
@@ -171,6 +180,8 @@ class _ExpertRanks:
 
     ranks: int
     axes: tuple[str, ...] = ()
+    ffn_ranks: int = 1
+    """Neighbouring tensor ranks that split each expert, if these are not all, or one."""
 
 
 def _expert_ranks(run: MeasuredRun) -> tuple[_ExpertRanks, tuple[str, ...]]:
@@ -179,6 +190,8 @@ def _expert_ranks(run: MeasuredRun) -> tuple[_ExpertRanks, tuple[str, ...]]:
     if sizes[0] == 1:
         return _ExpertRanks(1), ()
     data, named = run.count("data"), "etp1" in run.words["model"]
+    if parts := _split_experts(run):
+        return parts, ()
     for whole in (True,) if named else (False, True):
         ranks, axes = expert_axes(*sizes, whole=whole)
         if data % ranks == 0:
@@ -188,6 +201,20 @@ def _expert_ranks(run: MeasuredRun) -> tuple[_ExpertRanks, tuple[str, ...]]:
             )
             return _ExpertRanks(ranks, axes), (said,) if assumed else ()
     raise PlanError(f"{data} data-parallel ranks cannot be divided among {sizes[0]} expert-parallel ranks")
+
+
+def _split_experts(run: MeasuredRun) -> _ExpertRanks | None:
+    """Experts that only some tensor ranks share (Megatron's expert-tensor-parallel-size); the rest have
+    other experts. None where all or none of them share each expert.
+    """
+    split = _SPLIT_EXPERTS.search(run.words["model"])
+    if split is None:
+        return None
+    ranks, others = int(split[1]), run.count("tensor") // int(split[1])
+    whole = run.count("tensor") % ranks == 0 and run.count("expert") % others == 0
+    if ranks == 1 or others == 1 or not whole or run.count("data") % (run.count("expert") // others):
+        return None
+    return _ExpertRanks(run.count("expert") // others, ("tensor_experts",), ranks)
 
 
 def _kept_for_weights(run: MeasuredRun) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.accuracy.runs import scenario_of
+from simcluster.errors import PlanError
 from simcluster.scenario import Scenario
 from tests.support.published_runs import run_of
 
@@ -328,3 +329,33 @@ def test_mindformers_selects_activations(tmp_path):
     assert scenario_of(row).data["parallel"]["recompute"] == {
         "operators": ["*layers.*.mlp{,.experts}.activation"]
     }
+
+
+def test_some_tensor_ranks_share_experts_and_others_have_others(tmp_path):
+    said = {
+        "model": "moe:gpt3_moe_mcore_te_tp4_ep2_etp2_pp2",
+        "notes": "MoE 8 experts topk 2",
+        "kv_heads": "",
+    }
+    plan = {"tensor": "4", "expert": "2", "data": "2", "zero_stage": "1"}
+    parallel = scenario_of(run_of(tmp_path, **said, **plan, framework="megatron-lm")).data["parallel"]
+    assert parallel["mesh"] == {"data": 2, "tensor_experts": 2, "tensor_ffn": 2}
+    assert parallel["roles"] == {"experts": ["tensor_experts"], "tensor": ["tensor_experts", "tensor_ffn"]}
+    assert parallel["strategies"][-1]["split"] == {"experts": "experts", "ffn": "tensor_ffn"}
+
+
+@pytest.mark.parametrize(
+    ("name", "mesh"),
+    [("tp4_tp2d_tpx2tpy2", {"data": 2, "tensor_y": 2, "tensor_x": 2}), ("tp4_tp2d", "does not state")],
+)
+def test_tensor_ranks_split_both_dims_of_matrices(tmp_path, name, mesh):
+    row = run_of(
+        tmp_path, model=f"ci:llama2_{name}", framework="mindspeed-llm", tensor="4", data="2", notes="tp-2d"
+    )
+    if isinstance(mesh, str):
+        with pytest.raises(PlanError, match=mesh):
+            scenario_of(row)
+        return
+    found = scenario_of(row).data["parallel"]
+    assert (found["mesh"], found["recipe"]) == (mesh, "tensor_2d")
+    Scenario.of(scenario_of(row).data)
