@@ -332,11 +332,7 @@ def test_mindformers_selects_activations(tmp_path):
 
 
 def test_some_tensor_ranks_share_experts_and_others_have_others(tmp_path):
-    said = {
-        "model": "moe:gpt3_moe_mcore_te_tp4_ep2_etp2_pp2",
-        "notes": "MoE 8 experts topk 2",
-        "kv_heads": "",
-    }
+    said = {"model": "moe:x_etp2", "notes": "MoE 8 experts topk 2", "ffn": "2048"}
     plan = {"tensor": "4", "expert": "2", "data": "2", "zero_stage": "1"}
     parallel = scenario_of(run_of(tmp_path, **said, **plan, framework="megatron-lm")).data["parallel"]
     assert parallel["mesh"] == {"data": 2, "tensor_experts": 2, "tensor_ffn": 2}
