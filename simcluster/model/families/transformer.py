@@ -314,6 +314,12 @@ class LlamaSpec(LayerKeys, AttentionKeys, VocabularyKeys, PositionKeys, TextKeys
     norm_bias: bool | None = None
     """Whether layer norms have biases; true if absent."""
 
+    post_norms: bool | None = None
+    """Whether results of attention and MLP are normalised before they are added (Gemma 2, Grok 1)."""
+
+    capped_logits: bool | None = None
+    """Whether logits are capped, ``30 tanh(x / 30)`` (Gemma 2)."""
+
     embedding_norm: bool | None = None
     """Whether a norm follows the embedding (BLOOM)."""
 

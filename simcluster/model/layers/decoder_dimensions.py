@@ -31,6 +31,10 @@ class Dimensions:
     """``rms`` or ``layer``."""
     norm_bias: bool = True
     """Whether layer norms have biases."""
+    post_norms: bool = False
+    """A norm behind attention and one behind the MLP, before their residual connections (Gemma 2)."""
+    capped_logits: bool = False
+    """Logits are ``30 tanh(x / 30)`` (Gemma 2)."""
     embedding_norm: bool = False
     """A norm behind the embedding (BLOOM)."""
     qk_norm: bool = False
