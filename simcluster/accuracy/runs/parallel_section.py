@@ -110,7 +110,7 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
                 "sequence parallelism is used with tensor parallelism, as in NVIDIA's recipes (from memory)",
             )
         parallel["recipe"] = "megatron_sp" if split else "megatron"
-        if overlap := known_words().overlap(run.words.get("notes", ""), tensor):
+        if overlap := known_words().overlap(run.words.get("notes", ""), run.words["model"], tensor):
             parallel["overlap"] = {"tensor": overlap}
     if context > 1:
         entry = None

@@ -147,6 +147,9 @@ class OverlapWords(Section):
     notes: Name
     """A pattern over the notes."""
 
+    models: Name = "*"
+    """A pattern over the names of models, where notes do not say it."""
+
     overlap: Mapping[str, Any]
     """What ``parallel.overlap`` says of the axis tensor, as many chunks as it has ranks if nothing else."""
 
@@ -369,9 +372,13 @@ class Words(Section):
             if fits and entry.seq_len in (None, seq_len):
                 yield entry
 
-    def overlap(self, notes: str, ranks: int) -> dict[str, Any] | None:
+    def overlap(self, notes: str, model: str, ranks: int) -> dict[str, Any] | None:
         """``parallel.overlap`` for a number of tensor ranks; None if collectives are not cut into chunks."""
-        overlaps = (entry.overlap for entry in self.overlaps if _fits(entry.notes, notes or "-"))
+        overlaps = (
+            entry.overlap
+            for entry in self.overlaps
+            if _fits(entry.notes, notes or "-") and _fits(entry.models, model or "-")
+        )
         said = next(overlaps, None)
         return None if said is None or ranks == 1 else {"chunks": ranks, **said}
 
