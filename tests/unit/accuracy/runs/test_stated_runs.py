@@ -359,3 +359,13 @@ def test_tensor_ranks_split_both_dims_of_matrices(tmp_path, name, mesh):
     found = scenario_of(row).data["parallel"]
     assert (found["mesh"], found["recipe"]) == (mesh, "tensor_2d")
     Scenario.of(scenario_of(row).data)
+
+
+def test_dispatchers_of_mindspeed_have_as_many_calls_as_their_code(tmp_path):
+    said = {"framework": "mindspeed-llm", "model": "moe:x", "ffn": "2048"}
+    calls = []
+    for name in ("allgather", "alltoall_seq", "alltoall"):
+        notes = f"MoE 8 experts top2; flags: moe-token-dispatcher-type={name}; use-flash-attn"
+        framework = scenario_of(run_of(tmp_path, **said, notes=notes)).data["framework"]
+        calls.append({**framework.get("calls", {})}.get("dispatch"))
+    assert calls == [22, 24, None]
