@@ -117,8 +117,12 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
         words = known_words().context(run.words["framework"], run.words["model"], run.words.get("notes", ""))
         algorithm: str = words.algorithm
         assumed += (words.why,) if words.assumed else ()
-        if algorithm == "ulysses":
-            heads = run.count("heads")
+        heads = run.count("heads")
+        if algorithm == "levels" and "context" in experts.axes:
+            raise PlanError("experts over ranks that share sequences on two levels")
+        if algorithm == "levels":
+            entry = _rings_of_groups(parallel, context, tensor, heads, run.count("kv_heads", heads))
+        elif algorithm == "ulysses":
             entry = ulysses_entry({"tensor": tensor, "context": context}, heads, run.count("kv_heads", heads))
             if entry is None:
                 algorithm = "ring"
@@ -131,7 +135,7 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
             strategies.append(entry)
     if experts.axes:
         axes = ["expert", *experts.axes] if experts.ranks > 1 else [*experts.axes]
-        parallel["roles"] = {"experts": axes}
+        parallel["roles"] = {**parallel.get("roles", {}), "experts": axes}
     if "tensor" in experts.axes:
         strategies.append(WHOLE_EXPERTS)
     if experts.ffn_ranks > 1:
@@ -165,6 +169,25 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
         named, kind = run.words["schedule"], schedule["kind"]
         assumed += (f"{named} is simulated as {kind}, with the memory limit that the paper gives its search",)
     return ParallelPlan(parallel, assumed)
+
+
+def _rings_of_groups(
+    parallel: dict[str, Any], context: int, tensor: int, heads: int, kv_heads: int
+) -> dict[str, Any]:
+    """The strategy of attention on two levels: neighbours exchange heads, keys go around the groups of them.
+    Puts its axes into the mesh; PlanError if groups may have several sizes, which rows do not state.
+    """
+    size = 2
+    entry = ulysses_entry({"tensor": tensor, "context_heads": size}, heads, kv_heads)
+    if context != size**2 or entry is None:
+        raise PlanError("context parallelism on two levels, of sizes that are not stated")
+    axes = {**parallel["mesh"], "context": size}
+    inner = axes.pop("tensor", 1)
+    parallel["mesh"] = {**axes, "context_heads": size, **({"tensor": inner} if inner > 1 else {})}
+    parallel["roles"] = {"sequence": ["context", "context_heads"]}
+    parallel["context"] = "ring"
+    entry["split"]["seq"] = "context"
+    return entry
 
 
 def _tensor_axes(run: MeasuredRun) -> dict[str, int]:

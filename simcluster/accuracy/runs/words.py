@@ -169,8 +169,9 @@ class ContextWords(Section):
     models: Name = "*"
     """A pattern over their models."""
 
-    algorithm: Literal["ring", "ring_masked", "ulysses"]
-    """Ring attention, without or with the scores that a causal mask hides, or the all-to-all of Ulysses."""
+    algorithm: Literal["ring", "ring_masked", "ulysses", "levels"]
+    """Ring attention, without or with the scores that a causal mask hides, the all-to-all of Ulysses, or rings
+    of groups that exchange heads."""
 
     assumed: bool = False
     """Whether rows leave it open."""

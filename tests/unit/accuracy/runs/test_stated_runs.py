@@ -369,3 +369,14 @@ def test_dispatchers_of_mindspeed_have_as_many_calls_as_their_code(tmp_path):
         framework = scenario_of(run_of(tmp_path, **said, notes=notes)).data["framework"]
         calls.append({**framework.get("calls", {})}.get("dispatch"))
     assert calls == [22, 24, None]
+
+
+def test_four_context_ranks_on_two_levels_are_rings_of_pairs(tmp_path):
+    said = {"model": "gpt:gpt3_cp4_a2a_p2p", "framework": "megatron-lm", "context": "4", "data": "2"}
+    parallel = scenario_of(run_of(tmp_path, **said, kv_heads="4", heads="4")).data["parallel"]
+    assert parallel["mesh"] == {"data": 2, "context": 2, "context_heads": 2, "tensor": 2}
+    assert (parallel["context"], parallel["roles"]) == ("ring", {"sequence": ["context", "context_heads"]})
+    split = parallel["strategies"][0]["split"]
+    assert split == {"heads": ["tensor", "context_heads"], "seq": "context"}
+    with pytest.raises(PlanError, match="two levels"):
+        scenario_of(run_of(tmp_path, **{**said, "context": "8", "data": "1"}))
