@@ -170,8 +170,8 @@ class ContextWords(Section):
     """A pattern over their models."""
 
     algorithm: Literal["ring", "ring_masked", "ulysses", "levels"]
-    """Ring attention, without or with the scores that a causal mask hides, the all-to-all of Ulysses, or rings
-    of groups that exchange heads."""
+    """Ring attention, without or with the scores that a causal mask hides, the all-to-all of Ulysses, or
+    rings of groups that exchange heads."""
 
     assumed: bool = False
     """Whether rows leave it open."""
