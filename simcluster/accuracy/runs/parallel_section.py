@@ -140,8 +140,8 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
         strategies.append(WHOLE_EXPERTS)
     if experts.ffn_ranks > 1:
         parallel["roles"]["tensor"] = [*tensor_axes]
-        split = {"experts": "experts", "ffn": "tensor_ffn"}
-        strategies.append({"match": WHOLE_EXPERTS["match"], "split": split})
+        dims = {"experts": "experts", "ffn": "tensor_ffn"}
+        strategies.append({"match": WHOLE_EXPERTS["match"], "split": dims})
     if strategies:
         parallel["strategies"] = strategies
     parallel |= _sharding(run, profile)
