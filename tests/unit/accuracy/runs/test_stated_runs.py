@@ -304,8 +304,12 @@ def test_fewer_key_heads_than_ranks_are_shared_in_an_exchange_of_heads(tmp_path,
 @pytest.mark.parametrize(
     ("model", "notes", "section"),
     [
-        ("deepseek-v2-60b (cut)", "MoE 160 experts top6", {"use": "deepseek-v2"}),
-        ("ci:deepseek2_lite", "MoE 64 experts top6", {"use": "deepseek-v2-lite"}),
+        ("deepseek-v2-60b (cut)", "", {"use": "deepseek-v2"}),
+        (
+            "ci:deepseek2_lite",
+            "MoE 8 experts top2",
+            {"use": "deepseek-v2-lite", "experts": {"count": 8, "top_k": 2}},
+        ),
         (
             "ci:deepseek_v3_mcore",
             "MoE 16 experts top8; flags: first-k-dense-replace=1",
@@ -319,6 +323,8 @@ def test_mixtures_of_the_catalog_have_the_width_of_their_experts(tmp_path, model
     found = scenario_of(row).data["model"]
     assert {key: found.get(key) for key in ("use", "mtp_layers", "experts") if key in found} == section
     assert found["ffn"] == 12288
+    row = run_of(tmp_path, model=model, framework="megatron-core", ffn="1408", kv_heads="")
+    assert ("ffn" in scenario_of(row).data["model"]) == ("lite" not in model)
 
 
 def test_baichuan_13b_adds_distances_to_scores(tmp_path):
@@ -380,3 +386,18 @@ def test_four_context_ranks_on_two_levels_are_rings_of_pairs(tmp_path):
     assert split == {"heads": ["tensor", "context_heads"], "seq": "context"}
     with pytest.raises(PlanError, match="two levels"):
         scenario_of(run_of(tmp_path, **{**said, "context": "8", "data": "1"}))
+
+
+def test_the_width_of_dense_layers_is_not_taken_for_that_of_experts(tmp_path):
+    notes = "MoE 16 experts top2; flags: first-k-dense-replace=1"
+    with pytest.raises(PlanError, match="not that of its experts"):
+        scenario_of(run_of(tmp_path, model="ci:x", framework="mindspeed-llm", ffn="10944", notes=notes))
+
+
+@pytest.mark.parametrize(
+    ("model", "second"),
+    [("gemma2-9b", True), ("ci:gemma2_tp8", True), ("gemma-2b", None), ("gemma-7b", None)],
+)
+def test_the_second_gemma_is_no_gemma_of_two_billion(tmp_path, model, second):
+    found = scenario_of(run_of(tmp_path, model=model, framework="mindspeed-llm", ffn="1024")).data["model"]
+    assert (found.get("post_norms"), found.get("capped_logits")) == (second, second)
