@@ -130,9 +130,8 @@ def _with_sizes(run: MeasuredRun, model: dict[str, Any], *, of_row: bool) -> Arc
     if "use" in model and "latent" in _catalog_sizes(model["use"]):
         model.pop("kv_heads", None)
     if "use" in model and (experts := _catalog_sizes(model["use"]).get("experts")):
-        if (
-            model.get("ffn") == experts["ffn"]
-        ):  # some rows state the width of experts, others that of dense layers
+        # Some rows state the width of experts, others that of dense layers.
+        if model.get("ffn") == experts["ffn"]:
             model.pop("ffn")
         if numbers := stated_numbers(run):
             model["experts"] = numbers
