@@ -88,7 +88,7 @@ from simcluster.model.optimizer_rules import Rules, Updates, update_kinds
 from simcluster.model.protocols import (
     FrameworkDependent,
     Generative,
-    LatentHeads,
+    KernelDependent,
     Routed,
     WithVocabulary,
     generation_refusal,
@@ -136,8 +136,8 @@ __all__ = [
     "GroupBatch",
     "Instance",
     "JoinChunks",
+    "KernelDependent",
     "Lamb",
-    "LatentHeads",
     "LazyAdam",
     "Mask",
     "Matmul",

@@ -40,11 +40,15 @@ class FrameworkDependent(Protocol):
 
 
 @runtime_checkable
-class LatentHeads(Protocol):
-    """A model that may have latent attention, whose heads of values are smaller than those of keys."""
+class KernelDependent(Protocol):
+    """A model whose attention may need more than a kernel takes: heads of two sizes, distances of tokens."""
 
-    def with_filled_heads(self, multiple: int) -> Model:
-        """The same mathematics where attention kernels want heads of a ``multiple`` of this size."""
+    def fitted(self, *, head_multiple: int, alibi_table: bool) -> Model:
+        """The same mathematics as an attention kernel takes it.
+
+        ``head_multiple``: latent attention on heads filled to such a multiple; 0: on those that it has.
+        ``alibi_table``: ALiBi's distances are read from a table.
+        """
         ...
 
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from simcluster.cluster import Cluster
 from simcluster.collectives import Selection
 from simcluster.deferred_dataclass import dataclass
-from simcluster.model import FrameworkDependent, LatentHeads, Model
+from simcluster.model import FrameworkDependent, KernelDependent, Model
 from simcluster.plan.data import InputPipeline
 from simcluster.plan.plan import Plan
 from simcluster.plan.spec import FrameworkSpec, ParallelSpec, Task
@@ -42,8 +42,12 @@ class Planner(ABC):
             flash=self.framework.attention is not AttentionKernels.UNFUSED,
             logits=DType.FP32 if self.framework.logits is LogitsFormat.FP32 else None,
         )
-        multiple = self.framework.latent_head_multiple
-        return computed.with_filled_heads(multiple) if isinstance(computed, LatentHeads) else computed
+        if not isinstance(computed, KernelDependent):
+            return computed
+        framework = self.framework
+        return computed.fitted(
+            head_multiple=framework.latent_head_multiple, alibi_table=framework.alibi_table
+        )
 
     @abstractmethod
     def plan(self) -> Plan:

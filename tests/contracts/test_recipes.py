@@ -100,6 +100,19 @@ VARIANTS = {
         "window": 3,
         "tied": True,
     },
+    "gemma 2": {
+        "layers": 3,
+        "hidden": 16,
+        "heads": 4,
+        "kv_heads": 2,
+        "ffn": 24,
+        "vocab": 64,
+        "head_dim": 8,
+        "activation": "geglu",
+        "post_norms": True,
+        "capped_logits": True,
+        "tied": True,
+    },
     "nemotron": {
         "layers": 3,
         "hidden": 16,
@@ -137,6 +150,7 @@ MESHES = [
     {"pipeline": 3, "tensor": 2},
     {"pipeline": 2, "data": 2, "tensor": 2},
     {"tensor": 2, "pipeline": 2, "data": 2},
+    {"data": 2, "tensor_y": 2, "tensor_x": 2},
 ]
 SHARDINGS = {
     "the recipe's": None,

@@ -129,8 +129,12 @@ def _with_sizes(run: MeasuredRun, model: dict[str, Any], *, of_row: bool) -> Arc
     model = model | _stated(run, tuple(size for size in _SIZES if ModelSpec.family_knows(family, size)))
     if "use" in model and "latent" in _catalog_sizes(model["use"]):
         model.pop("kv_heads", None)
-    if "use" in model and "experts" in _catalog_sizes(model["use"]) and (numbers := stated_numbers(run)):
-        model["experts"] = numbers
+    if "use" in model and (experts := _catalog_sizes(model["use"]).get("experts")):
+        # Some rows state the width of experts, others that of dense layers.
+        if model.get("ffn") == experts["ffn"]:
+            model.pop("ffn")
+        if numbers := stated_numbers(run):
+            model["experts"] = numbers
     if model.get("family") == "gpt" or str(model.get("use", "")).startswith("mpt"):
         longest = max(run.counts["seq_len"], int(model.get("max_positions", 0)))
         if model.get("positions", "learned") == "learned":

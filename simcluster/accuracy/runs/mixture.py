@@ -42,6 +42,8 @@ def stated_experts(run: MeasuredRun) -> dict[str, Any] | None:
     if _BETWEEN.search(notes):
         raise PlanError("experts in every other layer")
     inner = _INNER.search(notes)
+    if not inner and (dense := _DENSE_FIRST.search(notes)) and int(dense[1]):
+        raise PlanError("the row states the width of its dense layers, and not that of its experts")
     ffn = int(inner[1]) if inner else run.counts.get("ffn")
     if ffn is None:
         raise PlanError("the row does not state ffn")
@@ -54,11 +56,12 @@ def stated_experts(run: MeasuredRun) -> dict[str, Any] | None:
 
 
 def stated_numbers(run: MeasuredRun) -> dict[str, int]:
-    """What notes say of the experts of a model whose architecture is known: how many, how many a token
-    uses, and how many layers are dense. Empty where they do not say all of it.
+    """What notes say of the experts of a model whose architecture is known: how many there are and a token
+    uses, and how many layers are dense.
     """
     notes = run.words.get("notes", "")
     count, chosen, dense = _COUNT.search(notes), _CHOSEN.search(notes), _DENSE_FIRST.search(notes)
-    if not (count and chosen and dense):
+    if not (count and chosen):
         return {}
-    return {"count": int(count[1] or count[2]), "top_k": int(chosen[1]), "dense_layers": int(dense[1])}
+    numbers = {"count": int(count[1] or count[2]), "top_k": int(chosen[1])}
+    return {**numbers, "dense_layers": int(dense[1])} if dense else numbers

@@ -44,6 +44,14 @@ exchanges of tokens hide behind products (overlap_moe_expert_parallel_comm of Me
 _PAIRED = ("1f1b", "interleaved")
 """Schedules that have such pairs."""
 
+_SPLIT_EXPERTS = re.compile(r"etp(\d+)")
+"""How many ranks split each expert, in names of Megatron's tests."""
+
+_TWO_DIMS = "tp-2d"
+"""How notes say that tensor ranks split both dims of each matrix."""
+_RANKS_BY_DIM = re.compile(r"tpx(\d+)_?tpy(\d+)")
+"""How many along each of them, in names of MindSpeed's tests."""
+
 _HYBRID = re.compile(
     r"(?:hsdp|hybrid[ _]?shard(?:ed)?|(?:zero-?)?([123]) ?\((?:group|size|shard|zero1 size)[ =:]*(\d+)\)).*",
     re.IGNORECASE,
@@ -79,18 +87,23 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
     """
     tensor, context = run.count("tensor"), run.count("context")
     experts, assumed = _expert_ranks(run, profile)
+    tensor_axes = _tensor_axes(run)
+    if experts.ffn_ranks > 1:
+        tensor_axes = {"tensor_experts": tensor // experts.ffn_ranks, "tensor_ffn": experts.ffn_ranks}
     mesh = {
         "pipeline": run.count("pipeline"),
         "data": run.count("data") // experts.ranks,
         "expert": experts.ranks,
         "context": context,
-        "tensor": tensor,
+        **tensor_axes,
     }
     parallel: dict[str, Any] = {
         "mesh": {axis: size for axis, size in mesh.items() if size > 1 or axis == "data"}
     }
     strategies = []
-    if tensor > 1:
+    if "tensor_x" in tensor_axes:
+        parallel["recipe"] = "tensor_2d"
+    elif tensor > 1:
         stated = run.words["sequence_parallel"]
         split = stated == "true" or (not stated and profile == "nemo")
         if split and not stated:
@@ -98,15 +111,19 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
                 "sequence parallelism is used with tensor parallelism, as in NVIDIA's recipes (from memory)",
             )
         parallel["recipe"] = "megatron_sp" if split else "megatron"
-        if overlap := known_words().overlap(run.words.get("notes", ""), tensor):
+        if overlap := known_words().overlap(run.words.get("notes", ""), run.words["model"], tensor):
             parallel["overlap"] = {"tensor": overlap}
     if context > 1:
         entry = None
         words = known_words().context(run.words["framework"], run.words["model"], run.words.get("notes", ""))
         algorithm: str = words.algorithm
         assumed += (words.why,) if words.assumed else ()
-        if algorithm == "ulysses":
-            heads = run.count("heads")
+        heads = run.count("heads")
+        if algorithm == "levels" and "context" in experts.axes:
+            raise PlanError("experts over ranks that share sequences on two levels")
+        if algorithm == "levels":
+            entry = _rings_of_groups(parallel, context, tensor, heads, run.count("kv_heads", heads))
+        elif algorithm == "ulysses":
             entry = ulysses_entry({"tensor": tensor, "context": context}, heads, run.count("kv_heads", heads))
             if entry is None:
                 algorithm = "ring"
@@ -119,9 +136,13 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
             strategies.append(entry)
     if experts.axes:
         axes = ["expert", *experts.axes] if experts.ranks > 1 else [*experts.axes]
-        parallel["roles"] = {"experts": axes}
+        parallel["roles"] = {**parallel.get("roles", {}), "experts": axes}
     if "tensor" in experts.axes:
         strategies.append(WHOLE_EXPERTS)
+    if experts.ffn_ranks > 1:
+        parallel["roles"]["tensor"] = [*tensor_axes]
+        dims = {"experts": "experts", "ffn": "tensor_ffn"}
+        strategies.append({"match": WHOLE_EXPERTS["match"], "split": dims})
     if strategies:
         parallel["strategies"] = strategies
     parallel |= _sharding(run, profile)
@@ -151,12 +172,46 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
     return ParallelPlan(parallel, assumed)
 
 
+def _rings_of_groups(
+    parallel: dict[str, Any], context: int, tensor: int, heads: int, kv_heads: int
+) -> dict[str, Any]:
+    """The strategy of attention on two levels: neighbours exchange heads, keys go around the groups of them.
+    Puts its axes into the mesh; PlanError if groups may have several sizes, which rows do not state.
+    """
+    size = 2
+    entry = ulysses_entry({"tensor": tensor, "context_heads": size}, heads, kv_heads)
+    if context != size**2 or entry is None:
+        raise PlanError("context parallelism on two levels, of sizes that are not stated")
+    axes = {**parallel["mesh"], "context": size}
+    inner = axes.pop("tensor", 1)
+    parallel["mesh"] = {**axes, "context_heads": size, **({"tensor": inner} if inner > 1 else {})}
+    parallel["roles"] = {"sequence": ["context", "context_heads"]}
+    parallel["context"] = "ring"
+    entry["split"]["seq"] = "context"
+    return entry
+
+
+def _tensor_axes(run: MeasuredRun) -> dict[str, int]:
+    """The mesh axes of tensor ranks: two where both dims of matrices are split; PlanError if the row does not
+    say how many ranks each has.
+    """
+    tensor = run.count("tensor")
+    if tensor == 1 or _TWO_DIMS not in run.words.get("notes", ""):
+        return {"tensor": tensor}
+    ranks = _RANKS_BY_DIM.search(run.words["model"])
+    if ranks is None or int(ranks[1]) * int(ranks[2]) != tensor:
+        raise PlanError("tensor parallelism over two dims of a matrix, of ranks that the row does not state")
+    return {"tensor_y": int(ranks[2]), "tensor_x": int(ranks[1])}
+
+
 @dataclass(frozen=True, slots=True)
 class _ExpertRanks:
     """Ranks of the batch's axis that share experts, and the other axes that these fill."""
 
     ranks: int
     axes: tuple[str, ...] = ()
+    ffn_ranks: int = 1
+    """Neighbouring tensor ranks that split each expert, if these are not all, or one."""
 
 
 def _expert_ranks(run: MeasuredRun, profile: str) -> tuple[_ExpertRanks, tuple[str, ...]]:
@@ -167,6 +222,8 @@ def _expert_ranks(run: MeasuredRun, profile: str) -> tuple[_ExpertRanks, tuple[s
     if sizes[0] == 1:
         return _ExpertRanks(1), ()
     data, named = run.count("data"), "etp1" in run.words["model"]
+    if parts := _split_experts(run):
+        return parts, ()
     recipe = profile == "nemo" and sizes[1] > 1
     for whole in (True,) if named else (True, False) if recipe else (False, True):
         ranks, axes = expert_axes(*sizes, whole=whole)
@@ -179,6 +236,20 @@ def _expert_ranks(run: MeasuredRun, profile: str) -> tuple[_ExpertRanks, tuple[s
             said = f"experts are not split over tensor ranks: {why}"
             return _ExpertRanks(ranks, axes), (said,) if whole and not named else ()
     raise PlanError(f"{data} data-parallel ranks cannot be divided among {sizes[0]} expert-parallel ranks")
+
+
+def _split_experts(run: MeasuredRun) -> _ExpertRanks | None:
+    """Experts that only some tensor ranks share (Megatron's expert-tensor-parallel-size); the rest have
+    other experts. None where all or none of them share each expert.
+    """
+    split = _SPLIT_EXPERTS.search(run.words["model"])
+    if split is None:
+        return None
+    ranks, others = int(split[1]), run.count("tensor") // int(split[1])
+    whole = run.count("tensor") % ranks == 0 and run.count("expert") % others == 0
+    if ranks == 1 or others == 1 or not whole or run.count("data") % (run.count("expert") // others):
+        return None
+    return _ExpertRanks(run.count("expert") // others, ("tensor_experts",), ranks)
 
 
 def _kept_for_weights(run: MeasuredRun) -> float:

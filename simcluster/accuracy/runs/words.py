@@ -147,6 +147,9 @@ class OverlapWords(Section):
     notes: Name
     """A pattern over the notes."""
 
+    models: Name = "*"
+    """A pattern over the names of models, where notes do not say it."""
+
     overlap: Mapping[str, Any]
     """What ``parallel.overlap`` says of the axis tensor, as many chunks as it has ranks if nothing else."""
 
@@ -166,8 +169,9 @@ class ContextWords(Section):
     models: Name = "*"
     """A pattern over their models."""
 
-    algorithm: Literal["ring", "ring_masked", "ulysses"]
-    """Ring attention, without or with the scores that a causal mask hides, or the all-to-all of Ulysses."""
+    algorithm: Literal["ring", "ring_masked", "ulysses", "levels"]
+    """Ring attention, without or with the scores that a causal mask hides, the all-to-all of Ulysses, or
+    rings of groups that exchange heads."""
 
     assumed: bool = False
     """Whether rows leave it open."""
@@ -375,9 +379,13 @@ class Words(Section):
             if fits and entry.seq_len in (None, seq_len):
                 yield entry
 
-    def overlap(self, notes: str, ranks: int) -> dict[str, Any] | None:
+    def overlap(self, notes: str, model: str, ranks: int) -> dict[str, Any] | None:
         """``parallel.overlap`` for a number of tensor ranks; None if collectives are not cut into chunks."""
-        overlaps = (entry.overlap for entry in self.overlaps if _fits(entry.notes, notes or "-"))
+        overlaps = (
+            entry.overlap
+            for entry in self.overlaps
+            if _fits(entry.notes, notes or "-") and _fits(entry.models, model or "-")
+        )
         said = next(overlaps, None)
         return None if said is None or ranks == 1 else {"chunks": ranks, **said}
 

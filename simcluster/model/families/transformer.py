@@ -71,9 +71,9 @@ class Transformer(Dimensions, Model):
         """Attention in one kernel or several, logits in the type of activations or another."""
         return replace(self, flash=flash, logits=logits)
 
-    def with_filled_heads(self, multiple: int) -> Transformer:
-        """Latent attention on heads that are filled to a multiple of this size."""
-        return replace(self, head_multiple=multiple)
+    def fitted(self, *, head_multiple: int, alibi_table: bool) -> Transformer:
+        """Attention as a kernel takes it: filled heads, distances in a table."""
+        return replace(self, head_multiple=head_multiple, alibi_table=alibi_table)
 
     def in_slices(self, count: int) -> Transformer:
         """With expert slots for each of ``count`` slices of a sequence."""
@@ -285,7 +285,7 @@ def _shared(
 _CHOICES = tuple(
     field.name
     for field in fields(Dimensions)
-    if field.name not in ("kv_heads", "head_dim", "ffn", "flash", "logits", "head_multiple")
+    if field.name not in ("kv_heads", "head_dim", "ffn", "flash", "logits", "head_multiple", "alibi_table")
 )
 
 
@@ -313,6 +313,12 @@ class LlamaSpec(LayerKeys, AttentionKeys, VocabularyKeys, PositionKeys, TextKeys
 
     norm_bias: bool | None = None
     """Whether layer norms have biases; true if absent."""
+
+    post_norms: bool | None = None
+    """Whether results of attention and MLP are normalised before they are added (Gemma 2, Grok 1)."""
+
+    capped_logits: bool | None = None
+    """Whether logits are capped, ``30 tanh(x / 30)`` (Gemma 2)."""
 
     embedding_norm: bool | None = None
     """Whether a norm follows the embedding (BLOOM)."""

@@ -35,6 +35,7 @@ from simcluster.model.operators import (
     RmsNorm,
     Rotary,
     Slice,
+    SoftCap,
 )
 from simcluster.work import DType
 
@@ -154,6 +155,8 @@ class DecoderBlock:
         build, dims = self.build, self.dims
         weight = build.parameter("logits.weight", (dims.vocab, dims.hidden))
         logits = build.add("logits", Matmul(HIDDEN, (("vocab", "hidden"),), (LOGITS,)), x, weight)
+        if dims.capped_logits:
+            logits = build.add("logits.cap", SoftCap(LOGITS), logits)
         if dims.logits not in (None, self.dtype):
             assert dims.logits is not None
             logits = build.add("logits.cast", Cast(LOGITS, self.dtype, dims.logits), logits)
@@ -175,6 +178,7 @@ class DecoderBlock:
         o = self._attention(q, k, v)
         out = {"": ("heads", "group", "head_dim", "hidden")}
         (y,) = self._linear("attention.out", o, QUERY, out, self.dims.bias)
+        y = self._norm("attention.post_norm", y) if self.dims.post_norms else y
         y = self._dropout("attention.dropout", y, self.dims.dropout)
         x = self.build.add("attention.residual", Add(HIDDEN), x, y)
         return self.build.block(outputs={"out": self._mlp(x)})
@@ -199,8 +203,15 @@ class DecoderBlock:
             attended = self.past.attend(self.build, "attention.core", batch, q, k, v, dims.rule, dims.scale)
             if attended is not None:
                 return attended
-        multiple = dims.head_multiple if own else 0
-        core = AttentionForm(dims.rule, dims.scale, dims.attention_dropout, dims.flash, own, multiple)
+        core = AttentionForm(
+            dims.rule,
+            dims.scale,
+            dims.attention_dropout,
+            dims.flash,
+            own,
+            dims.head_multiple if own else 0,
+            dims.alibi_table,
+        )
         return core.write(self.build, "attention.core", q, k, v)
 
     def _mlp(self, x: str) -> str:
@@ -211,6 +222,7 @@ class DecoderBlock:
             y = dims.experts.write(build, y, dims.hidden, dims.activation, bias=dims.bias)
         else:
             y = self._plain_mlp(y)
+        y = self._norm("mlp.post_norm", y) if dims.post_norms else y
         y = self._dropout("mlp.dropout", y, dims.dropout)
         return build.add("mlp.residual", Add(HIDDEN), x, y)
 

@@ -31,6 +31,10 @@ class Dimensions:
     """``rms`` or ``layer``."""
     norm_bias: bool = True
     """Whether layer norms have biases."""
+    post_norms: bool = False
+    """A norm behind attention and one behind the MLP, before their residual connections (Gemma 2)."""
+    capped_logits: bool = False
+    """Logits are ``30 tanh(x / 30)`` (Gemma 2)."""
     embedding_norm: bool = False
     """A norm behind the embedding (BLOOM)."""
     qk_norm: bool = False
@@ -77,6 +81,8 @@ class Dimensions:
     """Whether attention is one kernel that keeps no scores (``FrameworkDependent.computed``)."""
     logits: DType | None = None
     """The dtype in which the loss reads logits; None: that of all activations."""
+    alibi_table: bool = False
+    """Whether attention in one kernel reads ALiBi's distances from a table."""
     head_multiple: int = 0
     """A multiple to which the kernel of latent attention has its heads filled; 0: it takes any."""
 

@@ -86,7 +86,7 @@ class AttentionForm:
     """Attention of queries to keys and values: mask, scale, dropout of weights, one kernel or several.
 
     ``scale`` multiplies products of queries and keys before anything is added to them. ``own_values``: heads
-    of values have a size of their own; ``head_multiple``: as of ``Attention``.
+    of values have a size of their own. ``head_multiple``, ``alibi_table``: as of ``Attention``.
     """
 
     rule: Scores
@@ -95,23 +95,29 @@ class AttentionForm:
     flash: bool = True
     own_values: bool = False
     head_multiple: int = 0
+    alibi_table: bool = False
+
+    def operator(self, name: str, *, biased: bool = False) -> Attention:
+        """It as one kernel, whose dropout draws under a name."""
+        rule = self.rule
+        return Attention(
+            rule.causal,
+            rule.window,
+            rule.alibi,
+            self.dropout,
+            name,
+            self.scale,
+            biased=biased,
+            own_values=self.own_values,
+            alibi_table=self.alibi_table and rule.alibi is not None,
+            head_multiple=self.head_multiple,
+        )
 
     def write(self, build: BlockBuilder, name: str, q: str, k: str, v: str, bias: str | None = None) -> str:
         """The operators called ``name``; ``bias`` [heads, group, seq, keys] is added to scores."""
         added = [] if bias is None else [bias]
         if self.flash:
-            rule = self.rule
-            core = Attention(
-                rule.causal,
-                rule.window,
-                rule.alibi,
-                self.dropout,
-                name,
-                self.scale,
-                biased=bool(added),
-                own_values=self.own_values,
-                head_multiple=self.head_multiple,
-            )
+            core = self.operator(name, biased=bool(added))
             return build.add(name, core, q, k, v, *added)
         scores = build.add(f"{name}.scores", Matmul(QUERY, (KEYS,), (SCORES,)), q, k)
         scale = self.scale

@@ -16,6 +16,8 @@ _SQRT_2_OVER_PI = 0.7978845608028654
 _GELU_CUBIC = 0.044715
 _QUICK = 1.702
 """With it ``x sigmoid(1.702 x)`` is near GELU (arXiv 1606.08415)."""
+_CAP = 30.0
+"""Gemma 2's ``final_logit_softcapping``, the same in all its sizes."""
 _CLAMP = 7.0
 """The limit of gpt-oss (``swiglu_limit`` of its config.json)."""
 
@@ -138,6 +140,30 @@ class Relu(Activation):
     def function(x: Array) -> Array:
         """The positive part."""
         return np.maximum(x, 0)
+
+
+class SoftCapGrad(ActivationGrad):
+    """``dx`` of a soft cap from y and dy."""
+
+    kind: ClassVar[str] = "soft_cap_grad"
+
+    @staticmethod
+    def slope(kept: Array) -> Array:
+        """``1 - (y / 30)^2``."""
+        return np.asarray(1 - (kept / _CAP) ** 2)
+
+
+class SoftCap(Activation):
+    """``30 tanh(x / 30)``: logits that cannot grow beyond 30 (Gemma 2)."""
+
+    kind: ClassVar[str] = "soft_cap"
+    backward = SoftCapGrad
+    keeps_output = True
+
+    @staticmethod
+    def function(x: Array) -> Array:
+        """The capped value."""
+        return np.asarray(_CAP * np.tanh(x / _CAP))
 
 
 class SquaredReluGrad(ActivationGrad):

@@ -7,7 +7,7 @@ forward's products. Dropout masks are drawn again too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from typing import ClassVar
@@ -81,6 +81,9 @@ class _Attention(Operator):
     """The length of these slices."""
     masked_turns: bool = False
     """Whether every turn computes all its scores, also those that the causal mask hides."""
+    alibi_table: bool = False
+    """Whether the kernel reads what ``alibi`` adds from a table [heads, group, seq, keys]; else it computes
+    that."""
     head_multiple: int = 0
     """The kernel takes heads of a multiple of this size, to which those of queries, keys and values are
     filled with zeros by copies before it; 0: of any size."""
@@ -153,7 +156,22 @@ class _Attention(Operator):
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
-        """As ``attention_work`` counts, on whole sequences of keys, and copies to and from filled heads."""
+        """As ``attention_work`` counts, on whole sequences of keys; besides, a table of distances that is
+        read, and copies to and from filled heads.
+        """
+        return (*self._kernel(inputs, outputs), *self._table(inputs))
+
+    def _table(self, inputs: Sequence[TensorType]) -> Iterator[Work]:
+        """What is read of the table of distances, as far as queries see keys."""
+        if self.alibi_table:
+            batch, queries, heads, group, _ = inputs[0].shape
+            # Two of what pairs counts, a product and a sum, are one score.
+            scores = batch * heads * group * self.rule.pairs(queries, inputs[1].shape[1]) // 2
+            dtype = inputs[0].dtype
+            read = scores * dtype.itemsize
+            yield Work(Kernel.ELEMENTWISE, dtype, flops=scores, bytes_read=read, bytes_written=0)
+
+    def _kernel(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> tuple[Work, ...]:
         kernel = partial(attention_work, self.rule, keys=inputs[1].shape[1], backward=self.is_gradient)
         if not self.head_multiple:
             return kernel(inputs, outputs, value_dim=inputs[2].shape[-1] if self.own_values else None)

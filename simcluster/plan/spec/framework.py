@@ -41,6 +41,7 @@ from simcluster.plan.switches import (
     WeightCopies,
     WeightGathers,
     accumulation_words,
+    alibi_words,
     calls_words,
     fusion_words,
     gradient_words,
@@ -273,8 +274,11 @@ class FrameworkProfile(CatalogSection):
 
     latent_head_multiple: Annotated[NonNegativeInt, Phrase(latent_heads_words)] = 0
     """Latent attention in one kernel: queries, keys and values are filled with zeros to heads of a multiple
-    of this size, because the kernel wants them equal; 0: it takes heads of values of another size than those
-    of keys."""
+    of this size, because the kernel wants equal ones; 0: it takes heads of two sizes."""
+
+    alibi_table: Annotated[bool, Phrase(alibi_words)] = False
+    """Attention in one kernel: whether it reads ALiBi's distances, times the slope of each head, from a table
+    in memory. false: it computes them."""
 
     fused_softmax: FusedSoftmaxSpec = FusedSoftmaxSpec()
     """In unfused attention: which scores are scaled, masked and normalised by one kernel, and what runs

@@ -11,6 +11,7 @@ from simcluster.plan.switches.number_formats import LogitsFormat, WeightCopies
 from simcluster.plan.switches.switch import FrameworkSwitch, Phrase
 from simcluster.plan.switches.switch_words import (
     accumulation_words,
+    alibi_words,
     calls_words,
     fusion_words,
     gradient_words,
@@ -39,6 +40,7 @@ __all__ = [
     "WeightCopies",
     "WeightGathers",
     "accumulation_words",
+    "alibi_words",
     "calls_words",
     "fusion_words",
     "gradient_words",

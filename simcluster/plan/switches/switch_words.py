@@ -92,7 +92,14 @@ def workspace_words(size: str | None) -> str:
 
 def latent_heads_words(multiple: int) -> str:
     """To what size heads of latent attention are filled."""
-    return f"latent attention on heads filled to a multiple of {multiple}" if multiple else ""
+    if not multiple:
+        return "latent attention on heads of two sizes"
+    return f"latent attention on heads filled to a multiple of {multiple}"
+
+
+def alibi_words(read: bool) -> str:
+    """Where a kernel has ALiBi's distances from."""
+    return "ALiBi's distances read from a table" if read else "ALiBi's distances computed by the kernel"
 
 
 def headroom_words(figure: str | Mapping[str, Any] | None) -> str:

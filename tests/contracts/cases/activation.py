@@ -11,6 +11,8 @@ from simcluster.model.operators.activation import (
     GeluGrad,
     Relu,
     ReluGrad,
+    SoftCap,
+    SoftCapGrad,
     SquaredRelu,
     SquaredReluGrad,
     Swiglu,
@@ -24,6 +26,8 @@ _HIDDEN = ("batch", "seq", "hidden")
 
 
 CASES = (
+    Case("soft_cap", SoftCap(_HIDDEN), normal((4, 8, 4)), (0,)),
+    Case("soft_cap_grad", SoftCapGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4))),
     Case("gelu", Gelu(_HIDDEN), normal((4, 8, 4)), (0,)),
     Case("gelu_grad", GeluGrad(_HIDDEN), normal((4, 8, 4), (4, 8, 4))),
     Case("swiglu", Swiglu(_HIDDEN), normal((4, 8, 4), (4, 8, 4)), (0,)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.accuracy.runs import scenario_of
+from simcluster.errors import PlanError
 from simcluster.scenario import Scenario
 from tests.support.published_runs import run_of
 
@@ -331,3 +332,105 @@ def test_fewer_key_heads_than_ranks_are_shared_in_an_exchange_of_heads(tmp_path,
     parallel = scenario_of(run_of(tmp_path, **said)).data["parallel"]
     entries = [entry["split"] for entry in parallel.get("strategies", [])]
     assert (entries, parallel.get("context")) == (([split], None) if split else ([], "ring"))
+
+
+@pytest.mark.parametrize(
+    ("model", "notes", "section"),
+    [
+        ("deepseek-v2-60b (cut)", "", {"use": "deepseek-v2"}),
+        (
+            "ci:deepseek2_lite",
+            "MoE 8 experts top2",
+            {"use": "deepseek-v2-lite", "experts": {"count": 8, "top_k": 2}},
+        ),
+        (
+            "ci:deepseek_v3_mcore",
+            "MoE 16 experts top8; flags: first-k-dense-replace=1",
+            {"use": "deepseek-v3", "mtp_layers": 0, "experts": {"count": 16, "top_k": 8, "dense_layers": 1}},
+        ),
+    ],
+)
+def test_mixtures_of_the_catalog_have_the_width_of_their_experts(tmp_path, model, notes, section):
+    """The column of the MLP's width is that of a layer without experts."""
+    row = run_of(tmp_path, model=model, framework="mindspeed-llm", ffn="12288", kv_heads="", notes=notes)
+    found = scenario_of(row).data["model"]
+    assert {key: found.get(key) for key in ("use", "mtp_layers", "experts") if key in found} == section
+    assert found["ffn"] == 12288
+    row = run_of(tmp_path, model=model, framework="megatron-core", ffn="1408", kv_heads="")
+    assert ("ffn" in scenario_of(row).data["model"]) == ("lite" not in model)
+
+
+def test_baichuan_13b_adds_distances_to_scores(tmp_path):
+    models = (("ci:baichuan2_13b_tp8", "alibi"), ("baichuan2-7b", None), ("Baichuan-13B", "alibi"))
+    for model, positions in models:
+        row = run_of(tmp_path, model=model, framework="mindspeed-llm", ffn="13696")
+        assert scenario_of(row).data["model"].get("positions") == positions
+
+
+def test_mindformers_selects_activations(tmp_path):
+    row = run_of(tmp_path, framework="mindformers", recompute="select_recompute")
+    assert scenario_of(row).data["parallel"]["recompute"] == {
+        "operators": ["*layers.*.mlp{,.experts}.activation"]
+    }
+
+
+def test_some_tensor_ranks_share_experts_and_others_have_others(tmp_path):
+    said = {"model": "moe:x_etp2", "notes": "MoE 8 experts topk 2", "ffn": "2048"}
+    plan = {"tensor": "4", "expert": "2", "data": "2", "zero_stage": "1"}
+    parallel = scenario_of(run_of(tmp_path, **said, **plan, framework="megatron-lm")).data["parallel"]
+    assert parallel["mesh"] == {"data": 2, "tensor_experts": 2, "tensor_ffn": 2}
+    assert parallel["roles"] == {"experts": ["tensor_experts"], "tensor": ["tensor_experts", "tensor_ffn"]}
+    assert parallel["strategies"][-1]["split"] == {"experts": "experts", "ffn": "tensor_ffn"}
+
+
+@pytest.mark.parametrize(
+    ("name", "mesh"),
+    [("tp4_tp2d_tpx2tpy2", {"data": 2, "tensor_y": 2, "tensor_x": 2}), ("tp4_tp2d", "does not state")],
+)
+def test_tensor_ranks_split_both_dims_of_matrices(tmp_path, name, mesh):
+    row = run_of(
+        tmp_path, model=f"ci:llama2_{name}", framework="mindspeed-llm", tensor="4", data="2", notes="tp-2d"
+    )
+    if isinstance(mesh, str):
+        with pytest.raises(PlanError, match=mesh):
+            scenario_of(row)
+        return
+    found = scenario_of(row).data["parallel"]
+    assert (found["mesh"], found["recipe"]) == (mesh, "tensor_2d")
+    Scenario.of(scenario_of(row).data)
+
+
+def test_dispatchers_of_mindspeed_have_as_many_calls_as_their_code(tmp_path):
+    said = {"framework": "mindspeed-llm", "model": "moe:x", "ffn": "2048"}
+    calls = []
+    for name in ("allgather", "alltoall_seq", "alltoall"):
+        notes = f"MoE 8 experts top2; flags: moe-token-dispatcher-type={name}; use-flash-attn"
+        framework = scenario_of(run_of(tmp_path, **said, notes=notes)).data["framework"]
+        calls.append({**framework.get("calls", {})}.get("dispatch"))
+    assert calls == [22, 24, None]
+
+
+def test_four_context_ranks_on_two_levels_are_rings_of_pairs(tmp_path):
+    said = {"model": "gpt:gpt3_cp4_a2a_p2p", "framework": "megatron-lm", "context": "4", "data": "2"}
+    parallel = scenario_of(run_of(tmp_path, **said, kv_heads="4", heads="4")).data["parallel"]
+    assert parallel["mesh"] == {"data": 2, "context": 2, "context_heads": 2, "tensor": 2}
+    assert (parallel["context"], parallel["roles"]) == ("ring", {"sequence": ["context", "context_heads"]})
+    split = parallel["strategies"][0]["split"]
+    assert split == {"heads": ["tensor", "context_heads"], "seq": "context"}
+    with pytest.raises(PlanError, match="two levels"):
+        scenario_of(run_of(tmp_path, **{**said, "context": "8", "data": "1"}))
+
+
+def test_the_width_of_dense_layers_is_not_taken_for_that_of_experts(tmp_path):
+    notes = "MoE 16 experts top2; flags: first-k-dense-replace=1"
+    with pytest.raises(PlanError, match="not that of its experts"):
+        scenario_of(run_of(tmp_path, model="ci:x", framework="mindspeed-llm", ffn="10944", notes=notes))
+
+
+@pytest.mark.parametrize(
+    ("model", "second"),
+    [("gemma2-9b", True), ("ci:gemma2_tp8", True), ("gemma-2b", None), ("gemma-7b", None)],
+)
+def test_the_second_gemma_is_no_gemma_of_two_billion(tmp_path, model, second):
+    found = scenario_of(run_of(tmp_path, model=model, framework="mindspeed-llm", ffn="1024")).data["model"]
+    assert (found.get("post_norms"), found.get("capped_logits")) == (second, second)

@@ -53,3 +53,9 @@ def test_a_large_head_leaves_the_last_stage_without_layers(tmp_path):
         notes="method redis",
     )
     assert scenario_of(run).data["parallel"]["schedule"]["stages"] == [8, 0]
+
+
+def test_stages_have_the_layers_that_are_listed(tmp_path):
+    plain = {**STAGES, "schedule": "1f1b", "virtual_pipeline": "1"}
+    run = run_of(tmp_path, **plain, notes="flags: num-layer-list=3,5")
+    assert scenario_of(run).data["parallel"]["schedule"]["stages"] == [3, 5]

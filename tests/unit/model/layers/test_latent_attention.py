@@ -80,3 +80,25 @@ def test_flops_of_its_scores_count_both_sizes_of_heads(flash):
     graph = model.computed(flash=flash, logits=None).graph(1, 32, DType.BF16, 1)
     weights = model.num_parameters - 16 * 8 - 3 * 8 - (6 + 4)
     assert forward_flops(graph).square == 2 * weights * 32 + 2 * 32**2 * HEADS * (6 + 3)
+
+
+def test_a_kernel_on_filled_heads_does_the_work_of_their_size():
+    """Heads of 6 and 3 elements are filled to 8; of the square of scores half are computed."""
+    q, k, v = (TensorType((1, 4, HEADS, *rest), DType.BF16) for rest in ((1, 6), (6,), (3,)))
+    core = AttentionForm(Scores(), 1.0, own_values=True, head_multiple=8).operator("core")
+    outputs = core.infer((q, k, v))
+    kernel, copies = core.work((q, k, v), outputs)
+    rows = 4 * HEADS
+    assert kernel.flops == 2 * (8 + 8) * HEADS * 4**2 / 2
+    assert (copies.bytes_read, copies.bytes_written) == (2 * rows * (6 + 6 + 3 + 3), 2 * rows * (3 * 8 + 3))
+    grad = core.backward()
+    inputs = (q, k, v, *outputs, outputs[0])
+    kernel, copies = grad.work(inputs, grad.infer(inputs))
+    assert (copies.bytes_read, copies.bytes_written) == (2 * rows * (3 + 6 + 6 + 3), 2 * rows * (8 + 15))
+
+
+def test_distances_of_a_table_are_read_where_queries_see_keys():
+    q, k = TensorType((2, 4, HEADS, 1, 6), DType.BF16), TensorType((2, 4, HEADS, 6), DType.BF16)
+    core = AttentionForm(Scores(alibi=(HEADS, 1)), 1.0, alibi_table=True).operator("core")
+    _, table = core.work((q, k, k), core.infer((q, k, k)))
+    assert (table.bytes_read, table.bytes_written) == (2 * 2 * HEADS * 4**2 / 2, 0)
