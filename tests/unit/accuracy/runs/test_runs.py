@@ -107,7 +107,7 @@ PARTS = {"context": "2", "data": "2"}
         (
             {"notes": "FSDP8 x TP8, compile; async TP"},
             "parallel.overlap",
-            {"tensor": {"chunks": 2, "reductions": "both"}},
+            {"tensor": {"chunks": 2, "reductions": "forward"}},
         ),
         ({"recompute": "full (block, 1)"}, "parallel.recompute", {"layers": 1}),
         ({"recompute": "full (block, 2)"}, "parallel.recompute", {"layers": "all"}),
