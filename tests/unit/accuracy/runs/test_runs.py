@@ -107,7 +107,21 @@ PARTS = {"context": "2", "data": "2"}
         (
             {"notes": "FSDP8 x TP8, compile; async TP"},
             "parallel.overlap",
-            {"tensor": {"chunks": 2, "reductions": "both"}},
+            {"tensor": {"chunks": 2, "reductions": "forward"}},
+        ),
+        (
+            {
+                "source": "NVIDIA/DeepLearningExamples@0:TensorFlow2/LanguageModeling/BERT/README.md",
+                "framework": "nvidia-dle",
+                "precision": "fp16 AMP",
+            },
+            "framework.traffic.gelu",
+            2.76,
+        ),
+        (
+            {"source": "NVIDIA/DeepLearningExamples@0:PyTorch/LanguageModeling/BERT/README.md"},
+            "training.optimizer",
+            {"kind": "lamb", "clip": 1.0},
         ),
         ({"recompute": "full (block, 1)"}, "parallel.recompute", {"layers": 1}),
         ({"recompute": "full (block, 2)"}, "parallel.recompute", {"layers": "all"}),
