@@ -46,12 +46,16 @@ def recomputation_of(run: MeasuredRun, block_of: str = "chunk") -> Recomputation
         return Recomputation({"layers": layers_by_block_method(int(block[1]), layers, stages, chunks)})
     if (chosen := _some_layers(words, layers)) is not None:
         return Recomputation({"layers": [f"layers.{{{','.join(map(str, chosen))}}}"]} if chosen else {})
+    words = re.sub(r"^select[ _]", "selective ", words)
     if words in ("selective", "selective recompute", "selective recomputation", "selective checkpointing"):
         if run.words["framework"] == "torchtitan":
             said = (
                 "the selective recomputation of single operators, torchtitan's default (selective_ac_option)"
             )
             return Recomputation(known_words().computed_again("op sac") or {}, (said,))
+        if run.words["framework"] == "mindformers":
+            said = "the activation of MLPs is computed again (MindFormers' select_recompute, from memory)"
+            return Recomputation(known_words().computed_again("gelu only") or {}, (said,))
         # Megatron's granularity of this name.
         words = "selective (not stated)"
     again = known_words().computed_again(words)

@@ -247,6 +247,25 @@ class OffloadWords(Section):
     """Why these; None: as the words say."""
 
 
+class AdapterWords(Section):
+    """The low-rank adapters that scripts of some frameworks make."""
+
+    frameworks: Name = "*"
+    """A pattern over framework profiles."""
+
+    rank: PositiveInt | None = None
+    """Their rank where rows state none; None: rows must."""
+
+    alpha: PositiveInt | None = None
+    """Their alpha where rows state no rank; None: the rank."""
+
+    targets: tuple[Name, ...]
+    """The matmuls with one, as in ``training.lora``."""
+
+    why: Name
+    """Why these."""
+
+
 class Words(Section):
     """The table ``words.yaml``: one list of entries for each kind of words."""
 
@@ -282,6 +301,13 @@ class Words(Section):
 
     offloads: tuple[OffloadWords, ...]
     """Offloading to hosts."""
+
+    adapters: tuple[AdapterWords, ...]
+    """Low-rank adapters."""
+
+    def adapters_of(self, framework: str) -> AdapterWords:
+        """The usual adapters under a framework profile; the last entry is for all."""
+        return next(entry for entry in self.adapters if _fits(entry.frameworks, framework))
 
     def offload(self, framework: str, words: str) -> OffloadWords | None:
         """What is offloaded (``parallel.offload``), or None if the words are not known."""
