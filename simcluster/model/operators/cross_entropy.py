@@ -123,6 +123,8 @@ class CrossEntropyOfParts(CrossEntropy):
 
     __slots__ = ()
 
+    kind: ClassVar[str] = "cross_entropy_of_parts"
+
     def decompose(self, split: frozenset[str]) -> Decomposition | None:
         """Log-sum-exp, target's logit, and what joins them."""
         if split != {self.labels[-1]}:
