@@ -92,7 +92,7 @@ class Nemo(Importer):
         )
         if words.is_megatron_bridge(written):
             words.state_recipe(facts)
-        if "model.layers" in facts.known and "model.use" in facts.known:
+        if {"model.layers", "model.hidden", "model.use"} <= set(facts.known):
             facts.absorb(facts.drop("model.use"))  # its dimensions are written out
         if given.model is None and "model.use" not in facts.known:
             words.state_class_defaults(facts)

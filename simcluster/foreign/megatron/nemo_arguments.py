@@ -145,9 +145,10 @@ def read_target_class(facts: Facts, flag: Flag) -> None:
         facts.say(_CLASS, own, flag)
     if name in _TARGETS and _TARGETS[name] in ModelSpec.entries():
         facts.say("model.use", _TARGETS[name], flag)
-    elif own is None and (name in _PLAIN or "config" not in name):
-        facts.effectless(flag, "the sizes count")
-    elif own is None or name not in _PLAIN:
+    elif name in _PLAIN or "config" not in name:
+        if own is None:
+            facts.effectless(flag, "the sizes count")
+    else:
         facts.unsupported(flag, "nothing but the file is read: give --model, or what it lacks with --set")
 
 

@@ -83,6 +83,8 @@ def test_query_groups_count_without_a_switch():
 def test_a_configuration_class_is_a_model_of_the_catalog():
     found = read(text_of("llama3_70b_nemo2.yaml"), model=None)
     assert found.data["model"] == {"use": "llama3-70b"}
+    found = read(changed("Llama3Config70B", "Llama3Config70B\n    num_layers: 16", "llama3_70b_nemo2.yaml"))
+    assert found.data["model"] == {"use": "llama3-70b", "layers": 16}
     found = read(changed("Llama3Config70B", "Llama9Config70B", "llama3_70b_nemo2.yaml"), model="llama2-70b")
     assert found.data["model"] == {"use": "llama2-70b"}
 
