@@ -57,11 +57,12 @@ def pytest_runtest_protocol(item):
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Of ``combinations`` of parameters all are thorough but a few in which every value of each occurs.
 
-    So are all notebooks but the first.
+    So are all notebooks but the first. Of properties half of the examples are quick, and half thorough.
     """
+    _halve_examples(items, config.option.markexpr)
     for item in items:
         if item.path.suffix == ".ipynb" and not item.path.name.startswith("01_"):
             item.add_marker(pytest.mark.thorough)
@@ -78,6 +79,31 @@ def pytest_collection_modifyitems(items):
             if not values & todo:
                 item.add_marker(pytest.mark.thorough)
             todo -= values
+
+
+def _halve_examples(items, markexpr):
+    """Examples are drawn anew in every run, so that a quick run and a thorough one draw them all together.
+
+    Tests that are partly thorough already keep theirs, and so do those of few examples.
+    """
+    if markexpr not in ("thorough", "not thorough and not exhaustive"):
+        return
+    properties = defaultdict(list)
+    for item in items:
+        if hasattr(function := getattr(item, "function", None), "hypothesis"):
+            properties[function].append(item)
+    for function, items_of_test in properties.items():
+        drawn = function._hypothesis_internal_use_settings
+        marked = {marker.name for item in items_of_test for marker in item.iter_markers()}
+        if marked & {"thorough", "exhaustive"} or drawn.max_examples < 8 or drawn.derandomize:
+            continue
+        number = drawn.max_examples // 2
+        if markexpr == "thorough":
+            for item in items_of_test:
+                item.add_marker(pytest.mark.thorough)
+        else:
+            number = drawn.max_examples - number
+        function._hypothesis_internal_use_settings = settings(drawn, max_examples=number)
 
 
 def pytest_terminal_summary(terminalreporter):

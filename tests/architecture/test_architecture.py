@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import simcluster
 from simcluster.scenario import scenario_schema
 
@@ -32,6 +34,7 @@ def test_imports_keep_to_their_rooms():
     assert found.returncode == 0, found.stdout + found.stderr
 
 
+@pytest.mark.thorough
 def test_types():
     tool("mypy")
 

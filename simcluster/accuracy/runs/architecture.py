@@ -22,6 +22,8 @@ GPT2_VOCABULARY = 50257
 """Tokens of GPT-2's byte pairs, with which Megatron's scripts train (examples/pretrain_gpt.sh)."""
 LLAMA_VOCABULARY = 32000
 """Tokens of the sentence pieces of Llama and Llama 2."""
+T5_VOCABULARY = 32128
+"""Tokens of T5 as its catalog entries have them: 32,000, 100 sentinels and padding (arXiv 1910.10683)."""
 
 _HEAD_DIM = re.compile(r"head_?dim ?=? ?(\d+)")
 _LATENT = re.compile(r"\bMLA\b|multi-latent-attention")
@@ -30,6 +32,9 @@ _TIED = re.compile(r"(?<!un)\b(?:tied|tie)[-_ ](?:word[-_ ])?embedding", re.IGNO
 _GPT = re.compile(
     r"gpt(?!oss)|megatron|turing|bloom|^opt|pythia|neox|falcon|starcoder|galactica|cerebras|santacoder"
 )
+_T5 = re.compile(r"(?<![a-z0-9])(?:flan[-_ ]?|u?m|by)?t5|(?<![a-z0-9])ul2")
+_T5_GATED = re.compile(r"flan|mt5|byt5|ul2|v?1[._]1")
+"""Later T5 (T5 1.1, arXiv 2002.05202 and its model cards, from memory): gated GELU, and a head of its own."""
 USUAL_HEAD_DIM = 128
 """Of models whose hidden size is no multiple of their heads, and rows that do not state it."""
 
@@ -84,6 +89,8 @@ def architecture_of(run: MeasuredRun) -> Architecture:
             # Rows state the inner size of an expert, which the catalog has elsewhere.
             return Architecture({**model, **_stated(run, ("layers",))})
         return _with_sizes(run, model, of_row=True)
+    if _T5.search(name.lower()):
+        return _stated_encoder_decoder(run, model)
     return _stated_architecture(run, model)
 
 
@@ -202,6 +209,34 @@ def _stated_architecture(run: MeasuredRun, known: Mapping[str, Any]) -> Architec
     if "latent" in model:
         model.pop("kv_heads", None)
     return Architecture(model, (*assumed, *sized.assumed))
+
+
+def _stated_encoder_decoder(run: MeasuredRun, known: Mapping[str, Any]) -> Architecture:
+    """A T5 of the stated dimensions."""
+    missing = [size for size in (*_NEEDED, "ffn") if size not in run.counts]
+    name, counts = run.words["model"], run.counts
+    if missing:
+        raise PlanError(f"no model is known as '{name}', and the row has no {missing[0]}")
+    layers = counts["layers"]
+    model = {
+        **known,
+        "family": "t5",
+        "encoder_layers": layers,
+        "decoder_layers": layers,
+        "hidden": counts["hidden"],
+        "heads": counts["heads"],
+        "ffn": counts["ffn"],
+        "vocab": counts.get("vocab", T5_VOCABULARY),
+        "head_dim": counts["hidden"] // counts["heads"],
+    }
+    if match := _HEAD_DIM.search(run.words.get("notes", "")):
+        model["head_dim"] = int(match[1])
+    if _T5_GATED.search(name.lower()):
+        model |= {"activation": "geglu", "tied": False}
+    assumed = [f"encoder and decoder have {layers} layers each, and targets are as long as inputs"]
+    if "vocab" not in counts:
+        assumed.append(f"the vocabulary is T5's, {T5_VOCABULARY:,}: the row states none")
+    return Architecture(model, tuple(assumed))
 
 
 def _is_gated(run: MeasuredRun) -> bool:

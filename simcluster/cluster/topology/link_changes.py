@@ -33,7 +33,8 @@ class LinkChangeSpec(Section):
     """Latency added to that of these links."""
 
     background: Bandwidth | None = None
-    """Bandwidth that traffic of others takes on each of these links."""
+    """Bandwidth that traffic of others takes on each of these links, as one flow: beside others it gets a
+    fair share at most."""
 
     begin: Duration | None = Field(default=None, validation_alias="from")
     """When the change begins; if absent, at the start of the run."""

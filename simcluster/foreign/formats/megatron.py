@@ -138,7 +138,7 @@ def _elsewhere(facts: Facts, flags: list[Flag], script: Script) -> None:
     read = f"; it is in a file that this one reads: {script.sourced}" if script.sourced else ""
     facts.problems.append(
         Problem(
-            f"{flag}: nothing in this file sets it, and no --num-layers is said{read}",
+            f"{flag}: what it holds cannot be read from this file, and no --num-layers is said{read}",
             where=flag.where,
             hint=f"give --var {name}='--num-layers 32 ...', or put both files into one",
         )

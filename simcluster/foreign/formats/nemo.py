@@ -92,12 +92,14 @@ class Nemo(Importer):
         )
         if words.is_megatron_bridge(written):
             words.state_recipe(facts)
-        if "model.layers" in facts.known and "model.use" in facts.known:
+        if {"model.layers", "model.hidden", "model.use"} <= set(facts.known):
             facts.absorb(facts.drop("model.use"))  # its dimensions are written out
         if given.model is None and "model.use" not in facts.known:
+            words.state_class_defaults(facts)
             megatron.state_dimensions(facts, grouped=True)
             state_mixture(facts, chosen=2, groups_best=True)
         else:
+            words.state_class_defaults(facts, counts=False)
             _keep_to_the_catalog(facts)
         megatron.state_dropout(facts, 0.0)
         megatron.state_precision(facts)
@@ -164,6 +166,8 @@ _OWN: Mapping[str, Meaning] = {
     ),
     "model.rotary_base": states_value("model.rope_theta", read_number),
     "model.override_vocab_size": states_value("padded_vocab"),
+    "tokenizer.vocab_size": states_value("model.vocab"),
+    "model.tokenizer.vocab_size": states_value("model.vocab"),
     "model.ffn_dropout": not_expressible("there is no dropout inside the MLP", unless=(0.0, 0, None)),
     "model.fp8": words.read_fp8,
     "model.transformer_engine": has_no_effect,

@@ -145,6 +145,8 @@ _MODULES: Mapping[str, str] = {
     "core_attn": f"{ATTENTION_CORES}*",
     "layernorm": "layers.*.{attention,mlp}.norm",
     "mlp": "layers.*.mlp.{up,activation,down}*",
+    "moe_act": "layers.*.mlp.experts.activation",
+    "mla_up_proj": "layers.*.attention.{query,kv,rotary,query.heads,kv.heads}",
 }
 """Modules of Megatron-Core that are recomputed by name."""
 

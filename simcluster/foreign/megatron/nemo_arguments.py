@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from simcluster.foreign.deepspeed import ZERO
 from simcluster.foreign.megatron.arguments import FP8, MXFP8, NVFP4, named_optimizer
@@ -54,8 +55,28 @@ _TARGETS: Mapping[str, str] = {
 }
 """Configuration classes that name a model of the catalog."""
 
+_CLASS = "model class"
+"""The fact of what the class of the model sets."""
+
 _PLAIN = ("gptconfig", "llamaconfig", "transformerconfig", "mlatransformerconfig", "gptprovider")
 """Configuration classes that leave every size to the file."""
+
+_LLAMA = {
+    "model.norm": "rms",
+    "model.activation": "swiglu",
+    "model.positions": "rotary",
+    "model.bias": False,
+    "model.tied": False,
+}
+_OF_CLASSES: Mapping[str, Mapping[str, Any]] = {
+    "llama": _LLAMA,
+    "codellama": _LLAMA,
+    "mistral": _LLAMA,
+    "mixtral": _LLAMA,
+    "qwen2": {**_LLAMA, "model.qkv_bias": True},
+    "qwen3": {**_LLAMA, "model.qk_norm": True},
+}
+"""What configuration classes and providers whose names begin so set by themselves (from memory)."""
 
 _BEYOND: Mapping[str, UnsupportedFeature] = {
     "mamba": STATE_SPACE,
@@ -119,12 +140,27 @@ def read_target_class(facts: Facts, flag: Flag) -> None:
     _kind(facts, flag, name)
     if len(facts.refused) > refused or facts.get("model.family") != family:
         return
+    own = next((values for start, values in _OF_CLASSES.items() if name.startswith(start)), None)
+    if own is not None:
+        facts.say(_CLASS, own, flag)
     if name in _TARGETS and _TARGETS[name] in ModelSpec.entries():
         facts.say("model.use", _TARGETS[name], flag)
     elif name in _PLAIN or "config" not in name:
-        facts.effectless(flag, "the sizes count")
+        if own is None:
+            facts.effectless(flag, "the sizes count")
     else:
         facts.unsupported(flag, "nothing but the file is read: give --model, or what it lacks with --set")
+
+
+def state_class_defaults(facts: Facts, *, counts: bool = True) -> None:
+    """What the class of the model sets where the file says nothing, if that ``counts``."""
+    if _CLASS not in facts.known:
+        return
+    values, flag = facts.get(_CLASS), facts.drop(_CLASS)
+    for name, value in values.items() if counts else ():
+        facts.default(name, value, f"the default of {str(flag.value).rpartition('.')[2]}")
+    if not any(fact.flag == flag for fact in facts.known.values()):
+        facts.absorb(flag)
 
 
 def _kind(facts: Facts, flag: Flag, name: str) -> None:

@@ -53,15 +53,17 @@ def _selected(facts: Facts, flag: Flag) -> None:
 
 
 def state_mindformers_recompute(facts: Facts) -> None:
-    """Whole layers, of all stages or of each; or chosen operators, which count only without whole layers."""
+    """Whole layers, of all stages or of each, and chosen operators of the others."""
     layers = _layers(facts)
-    operators = () if layers else tuple(dict.fromkeys(_operators(facts)))
+    operators = () if layers == "all" else tuple(dict.fromkeys(_operators(facts)))
     if not layers and not operators:
         for name in ("select", "select_comm", "collectives", "gathers", "slice"):
             if name in facts.known and not facts.is_listed(facts.flag(name)):
                 facts.effectless(facts.flag(name), "nothing is recomputed")
         return
-    section: dict[str, Any] = {"layers": layers} if layers else {"operators": list(operators)}
+    section: dict[str, Any] = {"layers": layers} if layers else {}
+    if operators:
+        section["operators"] = list(operators)
     if facts.get("collectives") is False:
         section["collectives"] = False
     for name in ("gathers", "slice"):
@@ -69,7 +71,7 @@ def state_mindformers_recompute(facts: Facts) -> None:
             section[name] = True
         elif facts.get(name):
             facts.effectless(facts.flag(name), "no layer is recomputed whole")
-    if layers:
+    if layers and not operators:
         why = "whole layers are recomputed" if facts.get("select") else "off"
         facts.drop_effectless(("select",), why)
     facts.drop_effectless(("select_comm",), "what is gathered in front of an operator is not kept")

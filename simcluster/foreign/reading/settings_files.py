@@ -27,6 +27,10 @@ def read_json(text: str, name: str) -> list[Flag]:
     if not stripped.startswith("{"):
         line = text.count("\n", 0, len(text) - len(stripped)) + 1
         raise ScenarioError(Problem("this is not a JSON object; expected '{'", where=f"{name}:{line}:1"))
+    for number, written in enumerate(text.splitlines(), start=1):
+        if (comment := written.lstrip()).startswith(("//", "/*")):
+            where = f"{name}:{number}:{len(written) - len(comment) + 1}"
+            raise ScenarioError(Problem("JSON has no comments", hint="take this one out", where=where))
     # JSON is YAML except for tabs, which may only stand between its parts; columns stay as they are.
     return read_settings(text.replace("\t", " "), name)
 

@@ -138,7 +138,9 @@ def _recomputed(again: RunDocument) -> Iterator[str]:
         gathered = ", gathering their weights again" if again.get("gathers") else ""
         yield f"{text}{how}{gathered}{sliced}"
     if again["operators"]:
-        yield f"recompute {', '.join(map(_operators, again['operators']))}{'' if text else how}"
+        kept = ", ".join(map(_operators, again.get("keep_outputs", ())))
+        keeping = f", keeping what others read of {kept}" if kept else ""
+        yield f"recompute {', '.join(map(_operators, again['operators']))}{'' if text else how}{keeping}"
 
 
 def _operators(pattern: str) -> str:

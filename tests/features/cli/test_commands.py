@@ -187,6 +187,7 @@ def test_check_says_what_made_a_step_longer(simcluster, small, here):
     assert step and sum(cause["change"] for cause in step) > 0
 
 
+@pytest.mark.thorough
 def test_check_shares_scenarios_among_processes(simcluster, small, here):
     (here / "other.yaml").write_text(but("name: small", "name: other"))
     (here / "wrong.yaml").write_text(SMALL + "x: 1\n")

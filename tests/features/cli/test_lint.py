@@ -68,6 +68,7 @@ def test_a_skipped_scenario_does_not_hide_a_wrong_one(simcluster, here, without_
     assert "skipped" not in err
 
 
+@pytest.mark.thorough
 def test_several_processes_say_the_same_in_the_same_order(simcluster, small, here):
     (here / "wrong.yaml").write_text(but("data: 2", "data: 4"))
     (here / "other.yaml").write_text(but("name: small", "name: another"))

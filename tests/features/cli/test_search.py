@@ -22,6 +22,7 @@ def test_the_best_plan_is_shown_and_written(simcluster, small, here):
     document = json.loads((here / "search.json").read_text())
     best = document["best"]
     assert document["proven"]
+    assert all(0 < plan["least_step_time_s"] <= plan["step_time_s"] for plan in document["plans"])
     run = simulate(Scenario.load("best.yaml"))
     assert run.documents["summary"]["step_time_s"] == best["step_time_s"]
     assert (here / "best.yaml").read_text().startswith("# Found by simcluster search")

@@ -357,6 +357,7 @@ def test_memory_logged_in_gigabytes_is_decimal(tmp_path):
     assert run_of(tmp_path, peak_mem_gib="2", notes="GB as logged").peak_memory == 2e9
 
 
+@pytest.mark.thorough
 def test_several_processes_predict_the_same(tmp_path):
     rows = read_runs(written(tmp_path, {}, {"id": "tests-gpt-0002", "peak_mem_gib": ""}))
     assert predict_runs(rows, jobs=2) == predict_runs(rows)

@@ -67,6 +67,11 @@ CLIPPED = "gradients are clipped to a norm of 1, the default of Megatron's train
             {"family": "gpt", "bias": False, "activation": "swiglu"},
             "the model has GPT-2's architecture with the stated dimensions",
         ),
+        (
+            {"model": "google/t5-v1_1-x", "kv_heads": "", "ffn": "256"},
+            {"family": "t5", "encoder_layers": 2, "decoder_layers": 2, "activation": "geglu", "tied": False},
+            "encoder and decoder have 2 layers each, and targets are as long as inputs",
+        ),
     ],
 )
 def test_models_are_what_rows_state_of_them(tmp_path, change, model, assumed):

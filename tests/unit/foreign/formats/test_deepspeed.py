@@ -92,6 +92,7 @@ def test_without_a_model():
     [
         ("[]", "ds.json:1:1: this is not a JSON object; expected '{'"),
         ("\n\nhello", "ds.json:3:1: this is not a JSON object"),
+        ('{\n  // as usual\n  "a": 1}', "ds.json:2:3: JSON has no comments"),
         ('{"a": 1', "ds.json:1:1: the mapping opened with '{'"),
         ('{"a": 1 "b": 2}', "ds.json:1:"),
         ('{"a": 1, "a": 2}', "duplicate key 'a'"),

@@ -421,7 +421,7 @@ def test_a_model_in_a_file_that_is_read_besides_is_asked_for_in_these_words():
     text = """source models/qwen3-4B.sh
 torchrun --nproc_per_node 8 train.py --micro-batch-size 1 ${MODEL_ARGS[@]} --global-batch-size 64"""
     said = refused(text)
-    assert "run.sh:2: ${MODEL_ARGS[@]}: nothing in this file sets it" in said
+    assert "run.sh:2: ${MODEL_ARGS[@]}: what it holds cannot be read from this file" in said
     assert "models/qwen3-4B.sh" in said and "position table" not in said
 
 

@@ -98,6 +98,9 @@ def test_whole_layers_win_over_operators():
     found = read(recompute_config__recompute=True, recompute_config__select_recompute=True)
     assert "operators" not in found.data["parallel"]["recompute"]
     assert listed(found, "select_recompute") == [TranslationStatus.EFFECTLESS]
+    some = read(recompute_config__recompute=[2, 1], recompute_config__select_recompute=True)
+    wanted = {"layers": [2, 1], "operators": ["layers.*.mlp.activation"]}
+    assert some.data["parallel"]["recompute"] == wanted
 
 
 @pytest.mark.parametrize("level", ["level1", "level2", "level3"])

@@ -83,8 +83,29 @@ def test_query_groups_count_without_a_switch():
 def test_a_configuration_class_is_a_model_of_the_catalog():
     found = read(text_of("llama3_70b_nemo2.yaml"), model=None)
     assert found.data["model"] == {"use": "llama3-70b"}
+    found = read(changed("Llama3Config70B", "Llama3Config70B\n    num_layers: 16", "llama3_70b_nemo2.yaml"))
+    assert found.data["model"] == {"use": "llama3-70b", "layers": 16}
     found = read(changed("Llama3Config70B", "Llama9Config70B", "llama3_70b_nemo2.yaml"), model="llama2-70b")
     assert found.data["model"] == {"use": "llama2-70b"}
+
+
+def test_a_class_sets_what_the_file_leaves_out():
+    """A provider of Llama with nothing but sizes is no GPT with layer norms and learned positions."""
+    text = """model: {_target_: bridge.LlamaModelProvider, num_layers: 4, hidden_size: 256, seq_length: 512,
+ num_attention_heads: 4, ffn_hidden_size: 512, share_embeddings_and_output_weights: true}
+tokenizer: {vocab_size: 1024}
+train: {global_batch_size: 128, micro_batch_size: 1}
+"""
+    found = read(text).data["model"]
+    said = {
+        "norm": "rms",
+        "activation": "swiglu",
+        "positions": "rotary",
+        "bias": False,
+        "tied": True,
+        "vocab": 1024,
+    }
+    assert {key: found[key] for key in said} == said
 
 
 def test_context_parallelism_is_said_or_listed():

@@ -83,6 +83,10 @@ def test_layers_that_differ_by_stage_are_spelled_out(run):
             {"layers": "none", "operators": ["layers.*.mlp.*"], "collectives": False},
             "; recompute layers.*.mlp.*, not their collectives",
         ),
+        (
+            {"layers": "none", "operators": ["*.norm", "*.core"], "keep_outputs": ["*.core"]},
+            "; recompute *.norm, *.core, keeping what others read of *.core",
+        ),
     ],
 )
 def test_what_is_recomputed(run, written, told):
