@@ -93,7 +93,6 @@ def test_few_of_random_rows_have_the_peaks_of_all(name, seed, count):
         events,
         np.append(moments, events.zero),
         np.append(np.cumsum(lengths) - lengths, lengths.sum()),
-        np.append(sizes < 0, True),
         random.integers(0, 3, count + 1),
         np.append(sizes, 100_000),
         np.arange(count + 1),
