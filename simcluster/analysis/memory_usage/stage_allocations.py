@@ -169,10 +169,6 @@ class _Stage:
         instances = [names[number] for number in numbers.tolist()]
         return _Runs(number, code, instances, begins, lengths)
 
-    def _moment(self, runs: _Runs, event: int, instruction: int) -> int:
-        """The moment of an instruction in the first execution of its code."""
-        return event * self.moments.count + self.moments.first[runs.number] + instruction
-
     def _code(self, runs: _Runs) -> None:
         """What a code books; its scratch is only there while an instruction runs."""
         code = runs.code
