@@ -15,7 +15,7 @@ LOOP = CompiledCode(
     tuple(sorted((Path(__file__).parent / "compiled").glob("*.py"))),
     "simcluster.engine.compiled",
     seconds=7,
-    by_reference=("Arrays", "Lanes"),
+    by_reference=("Arrays",),
 )
 """The compiled loop."""
 

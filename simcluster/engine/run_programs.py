@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from simcluster.cluster import DEVICES_OWN, Cluster, DispatchTime
 from simcluster.collectives import AUTOMATIC, Selection
-from simcluster.engine.communication import NO_LINKS, Fabric, coalesce_links
+from simcluster.engine.communication import NO_LINKS, Fabric
 from simcluster.engine.implementation import Implementation, choose_implementation
 from simcluster.engine.pricing import PricedClasses, Workload
 from simcluster.engine.progress import Progress
@@ -76,7 +76,7 @@ def run_together(
             timed = run_by_processes
             if chosen is Implementation.COMPILED:
                 from simcluster.engine.compiled import run_compiled as timed
-            return timed(classes, coalesce_links(links), watched)
+            return timed(classes, links, watched)
     except OverflowError:
         raise PlanError(
             "the run takes longer than 292 years, all that 64 bits of nanoseconds hold",

@@ -27,6 +27,7 @@ def many_from(count):
             patch.setattr("simcluster.analysis.memory_usage.peak_memory.MOST_SORTED", 0)
         patch.setattr("simcluster.engine.pricing.priced_classes.MANY_CLASSES", count)
         patch.setattr("simcluster.engine.compiled.run.LONG", 0)
+        patch.setattr("simcluster.engine.compiled.run.WIDE", 1)
         yield
 
 

@@ -3,7 +3,6 @@
 from simcluster.engine.communication.choices import Choices
 from simcluster.engine.communication.class_gates import ClassGates, gate_reason
 from simcluster.engine.communication.class_meetings import Who, meeting_of
-from simcluster.engine.communication.coalesced_links import coalesce_links
 from simcluster.engine.communication.fabric import (
     NEVER,
     NO_LINKS,
@@ -35,7 +34,6 @@ __all__ = [
     "Who",
     "classes_on_links",
     "classes_together",
-    "coalesce_links",
     "gate_reason",
     "meeting_of",
 ]

@@ -113,7 +113,7 @@ def _flows(groups: Sequence[PricedGroup], rows: Sequence[GroupRows], starts: Int
                 telling = np.flatnonzero((np.array(told) == streams) & (carried != NONE))
                 if telling.size:
                     entries = np.flatnonzero(which == kind)
-                    yield _Flows(slots[telling], carried[telling], table[entries][:, telling])
+                    yield _Flows(slots[telling], carried[telling], table[np.ix_(entries, telling)])
 
 
 def _first_overload(flows: Sequence[_Flows], phases: _Phases, links: Links) -> int:
@@ -159,7 +159,9 @@ def first_overloads(demand: Demand, capacity: Floats) -> Ints:
     taken = np.ceil(demand.rate).astype(np.int64)
     links, times = np.tile(demand.link, 2), np.concatenate([demand.begin, demand.end])
     changes = np.concatenate([taken, -taken])
-    order = np.lexsort((times, links))
+    # Sorting by times, and these stably by small numbers, is faster than by both at once.
+    order = np.argsort(times)
+    order = order[np.argsort(links[order].astype(np.min_scalar_type(len(capacity))), kind="stable")]
     links, times, changes = links[order], times[order], changes[order]
     # The sums of every link begin and end at zero.
     level, users = np.cumsum(changes), np.cumsum(np.sign(changes))

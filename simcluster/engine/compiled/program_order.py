@@ -1,129 +1,206 @@
 """Many classes in program order: where no kernel gives way and nobody shares a link, time needs no events.
 
-All classes of a group do the same, so an entry is timed for all of them at once: it starts when the last of
-what it waits for is over. Any order that respects the waits gives the same times, those of the events.
+All classes of a group do the same, so an entry is timed for all of them at once, as a column: it starts when
+the last of what it waits for is over. Any order that respects the waits gives the same times, those of the
+events.
 """
 
 from __future__ import annotations
 
-from simcluster.engine.compiled.arrays import NONE
-from simcluster.engine.compiled.compiling import compiled, compiled_for_python
-from simcluster.engine.compiled.lanes import Lanes
+from collections.abc import Iterator, Sequence
+from dataclasses import field
+
+import numpy as np
+
+from simcluster.deferred_dataclass import dataclass
+from simcluster.engine.communication import NEVER, Links, Transfer
+from simcluster.engine.compiled.arrays import NONE, Arrays, Ints, Records
+from simcluster.engine.compiled.link_demand import flows_alone
+from simcluster.engine.compiled.tables import GroupRows
+from simcluster.engine.pricing import PricedClasses, PricedGroup
+from simcluster.engine.progress import Progress
 
 
-@compiled
-def _waits(r: Lanes, lane: int) -> bool:
-    """Whether a lane has to wait for another of its group, or for those it meets."""
-    if r.lanes[lane].arrived:
-        return True
-    row = r.lanes[lane].first_entry + r.lanes[lane].done
-    other = r.entries[row].wait_stream
-    return other != NONE and r.lanes[r.lanes[lane].first_lane + other].done < r.entries[row].wait_position
+class OnlyEventsTellError(Exception):
+    """Who comes last decides how long a collective or transfer takes, or somebody never comes."""
 
 
-@compiled
-def _get_ready(r: Lanes, lane: int, base: int) -> None:
-    """Finds when the classes are ready for the entry whose times are recorded from ``base`` on."""
-    width, done = r.lanes[lane].width, r.lanes[lane].done
-    for place in range(base, base + width):
-        r.starts[place] = r.ends[place - width] if done else 0
-    row = r.lanes[lane].first_entry + done
-    other = r.entries[row].wait_stream
-    if other != NONE:
-        awaited = r.lanes[r.lanes[lane].first_lane + other].times - base
-        awaited += (r.entries[row].wait_position - 1) * width
-        for place in range(base, base + width):
-            r.starts[place] = max(r.starts[place], r.ends[place + awaited])
+def time_in_program_order(
+    classes: PricedClasses,
+    rows: Sequence[GroupRows],
+    arrays: Arrays,
+    transfers: Sequence[Transfer],
+    links: Links,
+    progress: Progress,
+) -> tuple[int, int] | None:
+    """Records the times of all entries as if every flow had its links to itself; None if even so only events
+    can say what happens. Says up to which time (ns) they are right, and how many flows there are.
+    """
+    alone = np.array([*(links.alone(transfer) for transfer in transfers), 0], dtype=np.int64)
+    if alone.max() >= NEVER:
+        return None
+    meetings: dict[bytes, _Meeting] = {}
+    lanes = [
+        lane
+        for group, own in zip(classes.groups, rows, strict=True)
+        for lane in _lanes(group, own, arrays, alone, meetings)
+    ]
+    if sum(lane.longest for lane in lanes) >= NEVER:
+        return None  # times may be more than 64 bits hold
+    done, before = 0, -1
+    try:
+        while done > before:
+            before = done
+            for lane in lanes:
+                while lane.is_ready():
+                    done += lane.run()
+            progress.update(done, lanes[-1].reached)
+    except OnlyEventsTellError:
+        return None
+    if any(lane.entry < lane.end for lane in lanes):
+        return None
+    progress.update(done, max(lane.reached for lane in lanes))
+    num_flows, overload = flows_alone(classes.groups, rows, arrays.starts, transfers, links)
+    return overload - 1, num_flows
 
 
-@compiled
-def _end(r: Lanes, lane: int, base: int) -> None:
-    """An entry is over for all classes."""
-    r.lanes[lane].done += 1
-    width = r.lanes[lane].width
-    r.totals[0] += width
-    latest = r.totals[1]
-    failed = False
-    for place in range(base, base + width):
-        latest = max(latest, r.ends[place])
-        failed |= r.ends[place] < 0  # more than 64 bits hold
-    r.totals[1] = latest
-    if failed:
-        r.totals[2] = 1
+@dataclass
+class _Columns:
+    """A group in time: its times [entries, classes] as in ``GroupTiming``; by entry what it waits for, what
+    it does as in ``ENTRY``, and whether it is over.
+    """
+
+    starts: Ints
+    arrivals: Ints
+    ends: Ints
+    awaited: list[int]
+    what: list[int]
+    over: bytearray
 
 
-@compiled
-def _run_kernels(r: Lanes, lane: int, base: int, what: int) -> None:
-    """Times an entry of kernels, or one that only waits."""
-    width = r.lanes[lane].width
-    if what == NONE:
-        for place in range(base, base + width):
-            r.ends[place] = r.starts[place]
-            if not r.lanes[lane].kernels:
-                r.arrivals[place] = r.starts[place]
-    else:
-        first = r.lanes[lane].row + what * width - base
-        for place in range(base, base + width):
-            r.ends[place] = r.starts[place] + r.durations[first + place]
-    _end(r, lane, base)
+@dataclass(eq=False)
+class _Lane:
+    """One stream of all classes of a group: where it begins, and ends; by what it does nanoseconds by class,
+    and, if that is no kernels, the records of the classes and the meeting. The ``entry`` comes next; if it
+    has ``arrived``, it waits for those whom it meets.
+    """
+
+    columns: _Columns
+    begin: int
+    end: int
+    spent: Sequence[Ints]
+    kinds: Sequence[Records]
+    meetings: Sequence[_Meeting]
+    entry: int = field(init=False)
+    arrived: bool = False
+
+    def __post_init__(self) -> None:
+        self.entry = self.begin
+        for meeting in self.meetings:
+            meeting.lanes[self] = None
+
+    @property
+    def longest(self) -> int:
+        """Nanoseconds that the stream takes at most by itself."""
+        most = [*(int(spent.max(initial=0)) for spent in self.spent), 0]
+        return sum(map(most.__getitem__, self.columns.what[self.begin : self.end]))
+
+    @property
+    def reached(self) -> int:
+        """A time (ns) at which an entry is over."""
+        return int(self.columns.ends[self.entry - 1].max()) if self.entry > self.begin else 0
+
+    def is_ready(self) -> bool:
+        """Whether what the next entry waits for is over."""
+        if self.arrived or self.entry == self.end:
+            return False
+        awaited = self.columns.awaited[self.entry]
+        return awaited == NONE or self.columns.over[awaited] == 1
+
+    def run(self) -> int:
+        """Times the next entry, if nobody else is still to come; says how many entries of classes ended."""
+        columns, entry = self.columns, self.entry
+        what, awaited = columns.what[entry], columns.awaited[entry]
+        before = columns.ends[entry - 1] if entry > self.begin else 0
+        ready = columns.arrivals[entry] if self.meetings else columns.starts[entry]
+        np.maximum(before, columns.ends[awaited] if awaited != NONE else 0, out=ready)
+        if self.meetings:
+            if what != NONE:
+                self.arrived = True
+                return self.meetings[what].arrive()
+            columns.starts[entry] = ready
+        return self.finish(self.spent[what] if what != NONE else 0)
+
+    def finish(self, spent: Ints | int) -> int:
+        """The entry, whose starts are known, is over for all classes."""
+        columns, entry = self.columns, self.entry
+        np.add(columns.starts[entry], spent, out=columns.ends[entry])
+        columns.over[entry] = 1
+        self.entry, self.arrived = entry + 1, False
+        return columns.ends.shape[1]
 
 
-@compiled
-def _arrive(r: Lanes, lane: int, base: int, kind: int) -> None:
-    """Classes arrive where they meet others; the last lane to do so ends the entries of all."""
-    first = r.kinds[kind].place - base
-    for place in range(base, base + r.lanes[lane].width):
-        slot, span = r.slots[first + place], r.spent[first + place]
-        r.arrivals[place] = r.starts[place]
-        r.met_at[slot] = max(r.met_at[slot], r.starts[place])
-        if r.takes[slot] != span:
-            if r.takes[slot] != NONE:
-                r.totals[2] = 1  # who comes last decides, and only events say who that is
-            r.takes[slot] = span
-    r.lanes[lane].arrived = 1
-    meeting = r.kinds[kind].meeting
-    r.meetings[meeting].arrived += 1
-    begin, end = r.meetings[meeting].first_member, r.meetings[meeting + 1].first_member
-    if r.meetings[meeting].arrived < end - begin:
-        return
-    r.meetings[meeting].arrived = 0
-    for number in range(begin, end):
-        _part(r, r.members[number])
-    for place in range(first + base, first + base + r.lanes[lane].width):
-        r.met_at[r.slots[place]] = r.takes[r.slots[place]] = NONE
+class _Meeting:
+    """Lanes that meet, each with all of its classes."""
+
+    def __init__(self) -> None:
+        self.lanes: dict[_Lane, None] = {}
+        self._ways: dict[tuple[int, ...], tuple[Ints, Ints, list[Ints]]] = {}
+
+    def arrive(self) -> int:
+        """A lane is there; the last one ends the entries of all."""
+        if not all(lane.arrived for lane in self.lanes):
+            return 0
+        kinds = tuple(lane.columns.what[lane.entry] for lane in self.lanes)
+        if kinds not in self._ways:
+            self._ways[kinds] = self._way(kinds)
+        order, first, which = self._ways[kinds]
+        arrivals = np.concatenate([lane.columns.arrivals[lane.entry] for lane in self.lanes])
+        met = np.maximum.reduceat(arrivals.take(order), first)
+        done = 0
+        for lane, kind, own in zip(self.lanes, kinds, which, strict=True):
+            met.take(own, out=lane.columns.starts[lane.entry], mode="clip")  # others make a copy
+            done += lane.finish(lane.spent[kind])
+        return done
+
+    def _way(self, kinds: tuple[int, ...]) -> tuple[Ints, Ints, list[Ints]]:
+        """If lanes meet in these kinds: the order of all classes in which those who meet are together, where
+        each of these begins, and by lane which of them its classes are in.
+        """
+        each = list(zip(self.lanes, kinds, strict=True))
+        records = np.concatenate([lane.kinds[kind] for lane, kind in each])
+        spent = np.concatenate([lane.spent[kind] for lane, kind in each])
+        _, which, counts = np.unique(records["slot"], return_inverse=True, return_counts=True)
+        order = np.argsort(which, kind="stable")
+        first = np.cumsum(counts) - counts
+        if (counts[which] != records["size"]).any() or (spent != spent[order][first][which]).any():
+            raise OnlyEventsTellError
+        return order, first, np.split(which, np.cumsum([len(lane.spent[kind]) for lane, kind in each])[:-1])
 
 
-@compiled
-def _part(r: Lanes, lane: int) -> None:
-    """Those who have met are through."""
-    width, done = r.lanes[lane].width, r.lanes[lane].done
-    base = r.lanes[lane].times + done * width
-    first = r.kinds[r.lanes[lane].row + r.entries[r.lanes[lane].first_entry + done].what].place - base
-    for place in range(base, base + width):
-        slot = r.slots[first + place]
-        r.starts[place] = r.met_at[slot]
-        r.ends[place] = r.met_at[slot] + r.takes[slot]
-    r.lanes[lane].arrived = 0
-    _end(r, lane, base)
-
-
-@compiled_for_python
-def run_lanes(r: Lanes, most: int) -> bool:
-    """Times entries until nothing is left that can be, or ``most`` are timed; whether it goes on."""
-    until = r.totals[0] + most
-    moved = True
-    while moved and not r.totals[2]:
-        moved = False
-        for lane in range(len(r.lanes)):
-            while r.lanes[lane].done < r.lanes[lane].length and not _waits(r, lane):
-                base = r.lanes[lane].times + r.lanes[lane].done * r.lanes[lane].width
-                what = r.entries[r.lanes[lane].first_entry + r.lanes[lane].done].what
-                _get_ready(r, lane, base)
-                if what == NONE or r.lanes[lane].kernels:
-                    _run_kernels(r, lane, base, what)
-                else:
-                    _arrive(r, lane, base, r.lanes[lane].row + what)
-                moved = True
-                if r.totals[0] > until:
-                    return True
-    return False
+def _lanes(
+    group: PricedGroup, own: GroupRows, arrays: Arrays, alone: Ints, meetings: dict[bytes, _Meeting]
+) -> Iterator[_Lane]:
+    """The lanes of a group."""
+    part, width = group.part, len(group.indices)
+    own_times = slice(own.times[0], own.times[0] + part.num_entries * width)
+    what = [part.segments.which if n == part.compute else part.kinds(n).which for n in range(len(own.kinds))]
+    columns = _Columns(
+        arrays.starts[own_times].reshape(-1, width),
+        arrays.arrivals[own_times].reshape(-1, width),
+        arrays.ends[own_times].reshape(-1, width),
+        part.awaited.tolist(),
+        np.concatenate(what).tolist(),
+        bytearray(part.num_entries),
+    )
+    for number, records in enumerate(own.kinds):
+        begin, end = part.begins[number : number + 2].tolist()
+        if number == part.compute:
+            different, which = group.kernels()
+            spent = np.stack([part.segments.durations(kernels) for kernels in different])[which].T.copy()
+            yield _Lane(columns, begin, end, [*spent], (), ())
+            continue
+        spent = np.where(records["transfer"] == NONE, records["time"], alone[records["transfer"]]).T.copy()
+        keys = [np.unique(slots).tobytes() for slots in records["slot"].T]
+        met = [meetings.setdefault(key, _Meeting()) for key in keys]
+        yield _Lane(columns, begin, end, [*spent], [*records.T], met)

@@ -10,8 +10,8 @@ import numpy as np
 
 from simcluster.engine.communication import ClassGates, Links, Transfer, gate_reason
 from simcluster.engine.compiled.arrays import TOO_LATE, Arrays
-from simcluster.engine.compiled.lane_tables import time_in_program_order
 from simcluster.engine.compiled.loop import ASKS, ENDED, FULL, PAUSED, begin_run, resume_run, run_slice
+from simcluster.engine.compiled.program_order import time_in_program_order
 from simcluster.engine.compiled.stream_steps import BEGIN, READY
 from simcluster.engine.compiled.tables import GroupRows, TableBuilder
 from simcluster.engine.implementation import LOOP
@@ -27,9 +27,10 @@ FIRST_SLICE = 100_000
 SLICE_TIME = 0.05
 """Seconds that a slice should last. Between slices progress is told, and an interrupt is noticed."""
 
-LONG = 1_500_000
-"""Entries from which on many classes go in program order. The reference times so many only if it is asked to:
-so how often rates were worked out, which program order does not count, is the same on every machine.
+LONG, WIDE = 1_500_000, 128
+"""Entries, and classes beside each other, from which on a run goes in program order: of fewer classes events
+are as fast. The reference times so many entries only if it is asked to: so how often rates were worked out,
+which program order does not count, is the same on every machine.
 """
 
 
@@ -43,7 +44,7 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
     arrays, transfers = builder.arrays(), list(builder.transfers)
     progress.total = sum(classes.num_entries for classes in workloads)
     sure, num_flows = None, None
-    if workloads[0].many and workloads[0].num_entries >= LONG and _goes_in_program_order(builder):
+    if _goes_in_program_order(workloads[0], builder):
         sure = time_in_program_order(workloads[0], rows[0], arrays, transfers, links, progress)
     if sure is None:
         begin_run(arrays)
@@ -70,13 +71,16 @@ def _load(progress: Progress) -> None:
     progress.doing = before
 
 
-def _goes_in_program_order(builder: TableBuilder) -> bool:
-    """Whether a run may go in program order for a while: nothing slows the kernels of its one workload, it
-    has no gates, and links are what they are from the start.
+def _goes_in_program_order(classes: PricedClasses, builder: TableBuilder) -> bool:
+    """Whether many classes may go in program order for a while: nothing slows the kernels of their one
+    workload, it has no gates, and links are what they are from the start.
     """
     links = builder.links
     changes = links.changes or links.background or any(transfer.late for transfer in builder.transfers)
-    return not (changes or builder.paces or builder.gated or len(builder.workloads) > 2)
+    if changes or builder.paces or builder.gated or len(builder.workloads) > 2:
+        return False
+    of_one = sum(group.part.num_entries for group in classes.groups)
+    return classes.many and classes.num_entries >= max(LONG, WIDE * of_one)
 
 
 def _run(arrays: Arrays, transfers: Sequence[Transfer], progress: Progress) -> Arrays:

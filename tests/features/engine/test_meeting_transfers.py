@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from simcluster.engine.communication import Background, CapacityChange
 from simcluster.engine.communication.fabric import Late
-from simcluster.engine.compiled.lane_tables import time_in_program_order
+from simcluster.engine.compiled.program_order import time_in_program_order
 from simcluster.program.isa.instruction import COMPUTE
 from simcluster.simulation.compose.build import build_scenario
 from tests.support.event_equality import GB, crowded
