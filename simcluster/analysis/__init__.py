@@ -13,7 +13,6 @@ from simcluster.analysis.memory_usage import (
     headroom,
     memory_maxima,
     overall_verdict,
-    program_of,
     report_memory,
     summarise_host_memory,
 )
@@ -29,10 +28,8 @@ from simcluster.analysis.metrics import (
     wait_times,
 )
 from simcluster.analysis.timeline import (
-    NameIndex,
     find_idle_gaps,
     instruction_times,
-    number_by_appearance,
     record_run,
 )
 
@@ -47,16 +44,13 @@ __all__ = [
     "MemoryRule",
     "MemoryUse",
     "MemoryVerdict",
-    "NameIndex",
     "deciding_verdict",
     "find_idle_gaps",
     "headroom",
     "inference_figures",
     "instruction_times",
     "memory_maxima",
-    "number_by_appearance",
     "overall_verdict",
-    "program_of",
     "record_run",
     "report_memory",
     "summarise_host_memory",

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from simcluster.analysis.timeline import EventIndex
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import GroupTiming
-from simcluster.model import MemoryPlace
-from simcluster.program import Category, Program
+from simcluster.program import Category
 
 Ints = NDArray[np.int64]
 Numbers = NDArray[np.integer[Any]]
@@ -102,10 +101,3 @@ class OrderedRows:
     def sizes(self) -> Ints:
         """Bytes [classes, rows]."""
         return self.log.sizes[self.numbers]
-
-
-def used_memory_places(program: Program) -> tuple[MemoryPlace, ...]:
-    """Host memory and disks, as far as a Program holds anything there."""
-    places = {slot.place for code in program.codes for slot in code.slots}
-    places |= {resident.place for part in program.parts for resident in part.residents}
-    return tuple(place for place in MemoryPlace if place in places and place is not MemoryPlace.DEVICE)

@@ -14,13 +14,12 @@ import numpy as np
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog, OrderedRows
 from simcluster.analysis.memory_usage.stage_allocations import log_allocations
-from simcluster.analysis.timeline import NameIndex
 from simcluster.cluster import Device
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import ClassTiming
 from simcluster.model import MemoryPlace
 from simcluster.program import Program
-from simcluster.trace import Column, Table, concatenate_tables
+from simcluster.trace import Column, NameIndex, Table, concatenate_tables
 
 MOST_KEPT = 2**21
 """Rows of logs, or of classes in order, from which on earlier ones are made again: 70 MB, or 50 MB."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, used_memory_places
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
 from simcluster.analysis.memory_usage.allocation_table import AllocationAccount
 from simcluster.analysis.memory_usage.memory_verdict import MemoryUse
 from simcluster.deferred_dataclass import dataclass
@@ -75,7 +75,7 @@ class HostMemory:
 
 def summarise_host_memory(placed: PlacedProgram, timing: Timing, offload: OffloadPlan) -> list[HostMemory]:
     """One entry per kind of host and place; empty where nothing is offloaded."""
-    places = used_memory_places(placed.program)
+    places = placed.program.places_off_device
     if not places:
         return []
     sorts = _sorts(placed)

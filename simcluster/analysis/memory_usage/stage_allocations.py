@@ -19,13 +19,14 @@ from simcluster.analysis.memory_usage.allocation_log import (
     Ints,
     Numbers,
 )
-from simcluster.analysis.timeline import ARRIVAL, END, START, EventIndex, NameIndex, number_by_appearance
+from simcluster.analysis.timeline import ARRIVAL, END, START, EventIndex
 from simcluster.cluster import Device
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import LinkedPart
 from simcluster.layout import without_root
 from simcluster.model import MemoryPlace
 from simcluster.program import Category, InstructionBlock, InstructionKind, Program, Scope
+from simcluster.trace import NameIndex, number_by_appearance
 
 _KINDS = {category: CATEGORIES.index(category) for category in Category}
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.timeline.idle_gaps import PIPELINE_WAIT, GapPieces, GroupGaps
-from simcluster.analysis.timeline.instruction_spans import NameIndex
 from simcluster.engine import NOTHING, GroupTiming, Timing
 from simcluster.program import PlacedProgram
+from simcluster.trace import NameIndex
 
 Ints = NDArray[np.int64]
 
