@@ -2,7 +2,6 @@
 of a step.
 """
 
-from simcluster.analysis.lazy_trace import LazyTrace
 from simcluster.analysis.memory_usage import (
     RULE,
     AllocationAccount,
@@ -30,7 +29,6 @@ from simcluster.analysis.metrics import (
 from simcluster.analysis.timeline import (
     find_idle_gaps,
     instruction_times,
-    record_run,
 )
 
 __all__ = [
@@ -40,7 +38,6 @@ __all__ = [
     "RULE",
     "SHARED_METRICS",
     "AllocationAccount",
-    "LazyTrace",
     "MemoryRule",
     "MemoryUse",
     "MemoryVerdict",
@@ -51,7 +48,6 @@ __all__ = [
     "instruction_times",
     "memory_maxima",
     "overall_verdict",
-    "record_run",
     "report_memory",
     "summarise_host_memory",
     "summarise_run",

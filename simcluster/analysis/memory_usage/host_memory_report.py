@@ -106,7 +106,7 @@ def _of_place(
     place: MemoryPlace,
     sorts: dict[_Sort, list[int]],
 ) -> Sequence[HostMemory]:
-    account = AllocationAccount(placed.program, placed.parts, placed.devices, timing.classes, place)
+    account = AllocationAccount.of(placed, timing, place)
     tables = [account.rows(index) for index in range(len(timing.classes))]
     limit = offload.host_limit if place is MemoryPlace.HOST else offload.disk_limit
     block = offload.host_block if place is MemoryPlace.HOST else 1

@@ -9,7 +9,6 @@ from simcluster.analysis.timeline.instruction_spans import (
     InstructionTimes,
     instruction_times,
 )
-from simcluster.analysis.timeline.recorder import record_run
 from simcluster.analysis.timeline.step_breakdown import PARTS, WAITS, StepBreakdown, break_down
 
 __all__ = [
@@ -25,5 +24,4 @@ __all__ = [
     "exposed_times",
     "find_idle_gaps",
     "instruction_times",
-    "record_run",
 ]

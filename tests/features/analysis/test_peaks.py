@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.analysis import LazyTrace
 from simcluster.analysis.memory_usage import peak_memory
 from simcluster.analysis.memory_usage.allocation_log import AllocationLog
 from simcluster.analysis.timeline import EventIndex
 from simcluster.engine import Implementation
 from simcluster.simulation import build_scenario
+from simcluster.simulation.recording import LazyTrace
 from tests.support.implementations import timed
 from tests.support.scenarios import TINY_GPT, scenario
 
