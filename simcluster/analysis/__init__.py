@@ -2,7 +2,6 @@
 of a step.
 """
 
-from simcluster.analysis.lazy_trace import LazyTrace
 from simcluster.analysis.memory_usage import (
     RULE,
     AllocationAccount,
@@ -13,7 +12,6 @@ from simcluster.analysis.memory_usage import (
     headroom,
     memory_maxima,
     overall_verdict,
-    program_of,
     report_memory,
     summarise_host_memory,
 )
@@ -29,11 +27,8 @@ from simcluster.analysis.metrics import (
     wait_times,
 )
 from simcluster.analysis.timeline import (
-    NameIndex,
     find_idle_gaps,
     instruction_times,
-    number_by_appearance,
-    record_run,
 )
 
 __all__ = [
@@ -43,21 +38,16 @@ __all__ = [
     "RULE",
     "SHARED_METRICS",
     "AllocationAccount",
-    "LazyTrace",
     "MemoryRule",
     "MemoryUse",
     "MemoryVerdict",
-    "NameIndex",
     "deciding_verdict",
     "find_idle_gaps",
     "headroom",
     "inference_figures",
     "instruction_times",
     "memory_maxima",
-    "number_by_appearance",
     "overall_verdict",
-    "program_of",
-    "record_run",
     "report_memory",
     "summarise_host_memory",
     "summarise_run",

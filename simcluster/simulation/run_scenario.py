@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from simcluster._version import __version__
-from simcluster.analysis import LazyTrace, inference_figures, time_use_document
+from simcluster.analysis import inference_figures, time_use_document
 from simcluster.critical_path import may_have_critical_path
 from simcluster.engine import Progress, Timing
 from simcluster.errors import SimclusterError
@@ -25,6 +25,7 @@ from simcluster.simulation.compose import (
     simulate_tenants,
     summarise_tenants,
 )
+from simcluster.simulation.recording import LazyTrace
 from simcluster.simulation.traffic import may_have_traffic
 from simcluster.simulation.unequal_devices import lost_to_unequal_devices
 from simcluster.simulation.views import documents_of, layouts_document
@@ -155,7 +156,8 @@ def _inference(built: BuiltScenario, trace: LazyTrace) -> dict[str, Any]:
         return {}
     return inference_figures(
         built.placed,
-        trace,
+        trace.recording,
+        None if trace.timing.many else trace.waits,
         plan.pipeline.generation,
         global_batch=built.scenario.spec.task.global_batch,
         num_micro_batches=plan.num_micro_batches,

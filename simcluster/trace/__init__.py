@@ -3,6 +3,7 @@
 from simcluster.trace.atomic_files import atomic_path, write_file
 from simcluster.trace.documents import Documents
 from simcluster.trace.lazy_recording import LazyRecording
+from simcluster.trace.name_index import NameIndex, number_by_appearance
 from simcluster.trace.recording import COMPUTE, Recording
 from simcluster.trace.run import WALL_TIME, Run, RunDocument, moves_data
 from simcluster.trace.table import Column, Table, concatenate_tables, join_tables
@@ -13,6 +14,7 @@ __all__ = [
     "Column",
     "Documents",
     "LazyRecording",
+    "NameIndex",
     "Recording",
     "Run",
     "RunDocument",
@@ -21,5 +23,6 @@ __all__ = [
     "concatenate_tables",
     "join_tables",
     "moves_data",
+    "number_by_appearance",
     "write_file",
 ]

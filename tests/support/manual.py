@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.analysis import record_run
 from simcluster.engine import run
 from simcluster.program import partition_ranks
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario
+from simcluster.simulation.recording import record_run
 from simcluster.values import Replay, SeededData
 
 IN, HIDDEN, CLASSES, BATCH = 12, 8, 4, 16

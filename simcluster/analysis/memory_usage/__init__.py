@@ -4,7 +4,7 @@ peak, memory of hosts, and whether a plan fits.
 
 from simcluster.analysis.memory_usage.allocation_table import AllocationAccount
 from simcluster.analysis.memory_usage.host_memory_report import HostMemory, summarise_host_memory
-from simcluster.analysis.memory_usage.memory_report import memory_maxima, program_of, report_memory
+from simcluster.analysis.memory_usage.memory_report import memory_maxima, report_memory
 from simcluster.analysis.memory_usage.memory_verdict import (
     RULE,
     MemoryRule,
@@ -26,7 +26,6 @@ __all__ = [
     "headroom",
     "memory_maxima",
     "overall_verdict",
-    "program_of",
     "report_memory",
     "summarise_host_memory",
 ]

@@ -1,7 +1,7 @@
 """The allocations and releases of a stage, and the instructions that trigger each, without times.
 
-It is the same for all classes of a stage. A row's time is the latest of some moments (a release: the ends of
-all who read the buffer), or the earliest (an allocation: the first of all who write it begins).
+It is the same for all classes of a stage. A release is at the latest of some moments (the ends of all who
+read the buffer), an allocation at the earliest (the first of all who write it begins).
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from simcluster.analysis.timeline import EventIndex
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import GroupTiming
-from simcluster.model import MemoryPlace
-from simcluster.program import Category, Program
+from simcluster.program import Category
 
 Ints = NDArray[np.int64]
 Numbers = NDArray[np.integer[Any]]
@@ -29,7 +28,7 @@ CATEGORIES = tuple(str(category) for category in Category)
 
 @dataclass(frozen=True)
 class AllocationLog:
-    """Rows of a stage: +bytes or -bytes at the latest or the earliest of some moments.
+    """Rows of a stage: +bytes at the earliest, or -bytes at the latest of some moments.
 
     They are in the order in which those of one time happen: releases first, then by buffer.
     """
@@ -40,8 +39,6 @@ class AllocationLog:
     """The numbers of the events at which rows happen, row after row."""
     first: Ints
     """Row -> where its moments begin in ``moments``."""
-    latest: NDArray[np.bool_]
-    """Row -> whether it happens at the latest of its moments; at the earliest otherwise."""
     kinds: Numbers
     """Row -> index of its category in ``CATEGORIES``."""
     sizes: Ints
@@ -54,7 +51,7 @@ class AllocationLog:
     def chosen(self, rows: Ints) -> AllocationLog:
         """Only some of the rows."""
         places, first = self._places(rows)
-        columns: Any = (self.latest, self.kinds, self.sizes, self.buffers, self.micro_batches)
+        columns: Any = (self.kinds, self.sizes, self.buffers, self.micro_batches)
         return AllocationLog(self.events, self.moments[places], first, *(column[rows] for column in columns))
 
     def decisive(self, values: Ints) -> Ints:
@@ -63,8 +60,8 @@ class AllocationLog:
             return values
         decisive = values[self.first]
         several = np.flatnonzero(np.diff(self.first, append=len(self.moments)) > 1)
-        for latest, join in ((True, np.maximum), (False, np.minimum)):
-            rows = several[self.latest[several] == latest]
+        for releases, join in ((True, np.maximum), (False, np.minimum)):
+            rows = several[(self.sizes[several] < 0) == releases]
             if len(rows):
                 places, first = self._places(rows)
                 decisive[rows] = join.reduceat(values[places], first)
@@ -104,10 +101,3 @@ class OrderedRows:
     def sizes(self) -> Ints:
         """Bytes [classes, rows]."""
         return self.log.sizes[self.numbers]
-
-
-def used_memory_places(program: Program) -> tuple[MemoryPlace, ...]:
-    """Host memory and disks, as far as a Program holds anything there."""
-    places = {slot.place for code in program.codes for slot in code.slots}
-    places |= {resident.place for part in program.parts for resident in part.residents}
-    return tuple(place for place in MemoryPlace if place in places and place is not MemoryPlace.DEVICE)

@@ -14,13 +14,12 @@ import numpy as np
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog, OrderedRows
 from simcluster.analysis.memory_usage.stage_allocations import log_allocations
-from simcluster.analysis.timeline import NameIndex
 from simcluster.cluster import Device
 from simcluster.deferred_dataclass import dataclass
-from simcluster.engine import ClassTiming
+from simcluster.engine import ClassTiming, Timing
 from simcluster.model import MemoryPlace
-from simcluster.program import Program
-from simcluster.trace import Column, Table, concatenate_tables
+from simcluster.program import PlacedProgram, Program
+from simcluster.trace import Column, NameIndex, Table, concatenate_tables
 
 MOST_KEPT = 2**21
 """Rows of logs, or of classes in order, from which on earlier ones are made again: 70 MB, or 50 MB."""
@@ -51,6 +50,13 @@ class AllocationAccount:
     """Those that were made last."""
     ordered: dict[int, OrderedRows] = field(default_factory=dict)
     """Rows in order, likewise."""
+
+    @classmethod
+    def of(
+        cls, placed: PlacedProgram, timing: Timing, place: MemoryPlace = MemoryPlace.DEVICE
+    ) -> AllocationAccount:
+        """That of a run."""
+        return cls(placed.program, placed.parts, placed.devices, timing.classes, place)
 
     def table(self) -> Table:
         """The rows of all classes: allocations (+bytes) and releases (-bytes), sorted by class and time,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, used_memory_places
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
 from simcluster.analysis.memory_usage.allocation_table import AllocationAccount
 from simcluster.analysis.memory_usage.memory_verdict import MemoryUse
 from simcluster.deferred_dataclass import dataclass
@@ -75,7 +75,7 @@ class HostMemory:
 
 def summarise_host_memory(placed: PlacedProgram, timing: Timing, offload: OffloadPlan) -> list[HostMemory]:
     """One entry per kind of host and place; empty where nothing is offloaded."""
-    places = used_memory_places(placed.program)
+    places = placed.program.places_off_device
     if not places:
         return []
     sorts = _sorts(placed)
@@ -106,7 +106,7 @@ def _of_place(
     place: MemoryPlace,
     sorts: dict[_Sort, list[int]],
 ) -> Sequence[HostMemory]:
-    account = AllocationAccount(placed.program, placed.parts, placed.devices, timing.classes, place)
+    account = AllocationAccount.of(placed, timing, place)
     tables = [account.rows(index) for index in range(len(timing.classes))]
     limit = offload.host_limit if place is MemoryPlace.HOST else offload.disk_limit
     block = offload.host_block if place is MemoryPlace.HOST else 1

@@ -13,7 +13,7 @@ from simcluster.analysis.memory_usage.live_set import largest_live_buffers, live
 from simcluster.analysis.memory_usage.memory_verdict import MemoryRule, MemoryUse, outside_allocator
 from simcluster.analysis.memory_usage.peak_memory import find_peaks
 from simcluster.engine import GroupTiming, Timing
-from simcluster.program import Category, PlacedProgram, Program
+from simcluster.program import Category, PlacedProgram
 from simcluster.trace import Table
 
 SHOWN = 24
@@ -78,7 +78,7 @@ def _class_peaks(
             "rank": rank,
             "ranks": placed.classes.sizes[index],
             "device": placed.devices[index].name,
-            **(program_of(placed.program, rank) if assigned else {}),
+            **({"program": placed.program.role_of(rank)} if assigned else {}),
             "total": peak.total,
             "capacity": capacity,
             "time_s": float(peak.time) * 1e-9,
@@ -95,16 +95,6 @@ def _class_peaks(
             }
         entries[index] = entry
     return entries
-
-
-def program_of(program: Program, rank: int) -> dict[str, str]:
-    """Which of several hand-written programs a rank runs, or what it is beside parameter servers."""
-    if program.mesh.off_axes:
-        number = rank - program.mesh.num_on_axes
-        if number < 0:
-            return {"program": "workers"}
-        return {"program": "scheduler" if rank == program.mesh.num_ranks - 1 else f"server {number}"}
-    return {"program": f"program {program.part_of(rank)}"}
 
 
 def _groups(placed: PlacedProgram, timing: Timing) -> list[list[GroupTiming]]:

@@ -7,12 +7,11 @@ their moments and micro-batches only.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.allocation_log import (
     CATEGORIES,
@@ -20,13 +19,14 @@ from simcluster.analysis.memory_usage.allocation_log import (
     Ints,
     Numbers,
 )
-from simcluster.analysis.timeline import ARRIVAL, END, START, EventIndex, NameIndex, number_by_appearance
+from simcluster.analysis.timeline import ARRIVAL, END, START, EventIndex
 from simcluster.cluster import Device
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import LinkedPart
 from simcluster.layout import without_root
 from simcluster.model import MemoryPlace
-from simcluster.program import Category, InstructionBlock, InstructionKind, Program, Scope, Slot
+from simcluster.program import Category, InstructionBlock, InstructionKind, Program, Scope
+from simcluster.trace import NameIndex, number_by_appearance
 
 _KINDS = {category: CATEGORIES.index(category) for category in Category}
 
@@ -43,68 +43,47 @@ def log_allocations(
     return _Stage(program, part, device, linked, buffers, place).account()
 
 
-class _Groups(NamedTuple):
+class _Group(NamedTuple):
     """Rows of one slot of a code, those of each of its instances together.
 
     ``moments`` are those of the first execution of the code. The executions for each instance are so many
     ``lengths`` of those listed for the stage, from ``begins`` on; ``label`` says which of their labels the
-    micro-batch is. ``shared``: other codes write or drop the same, at moments of their own.
+    micro-batch is. Where it is ``shared``, others may write or drop the same, at moments of their own.
     """
 
     buffers: Ints
     begins: Ints
     lengths: Ints
     moments: tuple[int, ...]
-    latest: bool
     kind: int
     size: int
     label: int
-    shared: bool = False
+    shared: int
+
+
+_ALONE, _IF_SEVERAL, _SHARED = range(3)
+"""Rows of buffers that nobody else books, of those that several codes may book, and of those that they do."""
+
+
+class _Runs(NamedTuple):
+    """The executions of a code: the ``instances`` it runs for, and where those for each are listed."""
+
+    number: int
+    code: InstructionBlock
+    instances: Sequence[str]
+    begins: Ints
+    lengths: Ints
 
 
 class _Rows(NamedTuple):
     """Columns of rows, and their moments one after the other, so many ``counts`` of each."""
 
-    keys: Ints
     moments: Ints
     counts: Ints
-    latest: NDArray[np.bool_]
     kinds: Numbers
     sizes: Ints
     buffers: Numbers
     micro_batches: Numbers
-
-
-@dataclass(frozen=True)
-class _Runs:
-    """The executions of a code.
-
-    ``executions`` are their numbers; ``instances`` those it runs for, and ``which`` of them each execution
-    is for; ``begins`` and ``lengths`` say by instance where its executions are listed.
-    """
-
-    number: int
-    code: InstructionBlock
-    executions: Ints
-    instances: Sequence[str]
-    which: Ints
-    begins: Ints
-    lengths: Ints
-
-
-class _Booking(NamedTuple):
-    """A slot that a code writes first, or drops: the ``buffers`` by instance, and when in its executions."""
-
-    runs: _Runs
-    buffers: Ints
-    slot: Slot
-    allocates: bool
-    moments: tuple[int, ...]
-
-    @property
-    def size(self) -> int:
-        """Bytes, below zero if they are released."""
-        return self.slot.num_bytes if self.allocates else -self.slot.num_bytes
 
 
 @dataclass
@@ -115,7 +94,7 @@ class _Stage:
     linked: LinkedPart
     names: NameIndex
     place: MemoryPlace
-    groups: list[_Groups] = field(default_factory=list)
+    groups: list[_Group] = field(default_factory=list)
     listed: list[Ints] = field(default_factory=lambda: [np.zeros(1, dtype=np.int64)])
     strides: list[Ints] = field(default_factory=lambda: [np.zeros(1, dtype=np.int64)])
     count: int = 1
@@ -135,16 +114,11 @@ class _Stage:
             self.labels = dict.fromkeys(self.labels, np.full(1, -1))
         self.scopes = {scope: number for number, scope in enumerate(self.labels)}
         self._residents()
-        bookings = [
-            booking
-            for code, executions in self.moments.executions.items()
-            for booking in self._code(self._listed(code, executions))
-        ]
-        for allocates in (False, True):
-            self._book([booking for booking in bookings if booking.allocates is allocates])
+        for code, executions in self.moments.executions.items():
+            self._code(self._listed(code, executions))
         rows = self._rows()
         first = np.cumsum(rows.counts) - rows.counts
-        return AllocationLog(self.moments, rows.moments, first, *rows[3:])
+        return AllocationLog(self.moments, rows.moments, first, *rows[2:])
 
     # -- what is held from the start ----------------------------------------------------------------------
 
@@ -163,7 +137,7 @@ class _Stage:
         for (category, size), names in held.items():
             none, one = np.zeros(len(names), dtype=np.int64), np.ones(len(names), dtype=np.int64)
             buffers = numbers.numbers(names)
-            self.groups.append(_Groups(buffers, none, one, zero, True, _KINDS[category], size, label))
+            self.groups.append(_Group(buffers, none, one, zero, _KINDS[category], size, label, _ALONE))
 
     def _of_the_runtime(self) -> Iterator[tuple[str, Category, int]]:
         """What the runtime and the communication library take of the device."""
@@ -194,13 +168,9 @@ class _Stage:
         self.strides.append(by_instance * len(code.instructions))
         self.count += len(executions)
         instances = [names[number] for number in numbers.tolist()]
-        return _Runs(number, code, executions, instances, which, begins, lengths)
+        return _Runs(number, code, instances, begins, lengths)
 
-    def _moment(self, runs: _Runs, event: int, instruction: int) -> int:
-        """The moment of an instruction in the first execution of its code."""
-        return event * self.moments.count + self.moments.first[runs.number] + instruction
-
-    def _code(self, runs: _Runs) -> Iterator[_Booking]:
+    def _code(self, runs: _Runs) -> None:
         """What a code books; its scratch is only there while an instruction runs."""
         code = runs.code
         for index, instruction in enumerate(code.instructions):
@@ -209,49 +179,37 @@ class _Stage:
                     f"{name}.{instruction.name} (scratch)" for name in runs.instances
                 )
                 for event, size in ((ARRIVAL, instruction.scratch), (END, -instruction.scratch)):
-                    when = (self._moment(runs, event, index),)
-                    self._group(runs, buffers, size, when, Category.TEMPORARY, Scope.MICRO_BATCH)
+                    self._book(runs, buffers, size, event, [index], Category.TEMPORARY, Scope.LOCAL)
         for index, slot in enumerate(code.slots):
             if slot.scope is Scope.STEP or not slot.num_bytes or slot.place is not self.place:
                 continue
             if index not in code.books and index not in code.dropped:
                 continue
             buffers = self.names.numbers(self.program.parts[self.part].buffers(runs.instances, slot.name))
+            kind = slot.category, slot.scope
             if index in code.books:
-                event = _booked(code, index)
-                moments = tuple(self._moment(runs, event, writer) for writer in code.books[index])
-                yield _Booking(runs, buffers, slot, True, moments)
+                self._book(runs, buffers, slot.num_bytes, _booked(code, index), code.books[index], *kind)
             if index in code.dropped:
-                moments = tuple(self._moment(runs, END, reader) for reader in code.dropped[index])
-                yield _Booking(runs, buffers, slot, False, moments)
+                self._book(runs, buffers, -slot.num_bytes, END, code.dropped[index], *kind)
 
-    def _book(self, bookings: Sequence[_Booking]) -> None:
-        """Books buffers that one code alone writes or drops there; others when the first of all begins, or
-        the last has ended.
-        """
-        booked = [booking.buffers for booking in bookings if booking.slot.scope is Scope.MICRO_BATCH]
-        times = np.bincount(np.concatenate(booked)) if booked else np.zeros(0, dtype=np.int64)
-        for booking in bookings:
-            runs, buffers, slot, allocates, moments = booking
-            shared = slot.scope is Scope.KEPT and not allocates
-            if slot.scope is Scope.MICRO_BATCH:
-                shared = bool((times[buffers] > 1).any())
-            self._group(runs, buffers, booking.size, moments, slot.category, slot.scope, shared=shared)
-
-    def _group(
+    def _book(
         self,
         runs: _Runs,
         buffers: Ints,
         size: int,
-        moments: tuple[int, ...],
+        event: int,
+        instructions: Iterable[int],
         category: Category,
         scope: Scope,
-        *,
-        shared: bool = False,
     ) -> None:
-        executions = buffers, runs.begins, runs.lengths
+        """Books buffers, one for each instance, when some instructions of a code begin or end."""
+        first = event * self.moments.count + self.moments.first[runs.number]
+        moments = tuple(first + instruction for instruction in instructions)
+        shared = _IF_SEVERAL if scope is Scope.MICRO_BATCH else _ALONE
+        if scope is Scope.KEPT and size < 0:
+            shared = _SHARED
         kind, label = _KINDS[category], self.scopes[scope]
-        self.groups.append(_Groups(*executions, moments, size < 0, kind, size, label, shared))
+        self.groups.append(_Group(buffers, runs.begins, runs.lengths, moments, kind, size, label, shared))
 
     # -- rows ---------------------------------------------------------------------------------------------
 
@@ -262,14 +220,14 @@ class _Stage:
         buffers, begins, lengths = (
             np.concatenate([nothing, *(group[column] for group in groups)]) for column in range(3)
         )
-        scalars = np.array([group[4:] for group in groups], dtype=np.int64).reshape(len(groups), 5)
+        scalars = np.array([group[4:] for group in groups], dtype=np.int64).reshape(len(groups), 4)
         of_group = np.repeat(np.arange(len(groups)), [len(group.buffers) for group in groups])
-        keys = (scalars[of_group, 2] > 0) * len(self.names.names) + buffers
+        keys = (scalars[of_group, 1] > 0) * len(self.names.names) + buffers
         order = np.argsort(keys, kind="stable")
-        keys, buffers, begins, lengths, of_group = (
-            column[order] for column in (keys, buffers, begins, lengths, of_group)
-        )
-        latest, kinds, sizes, labels, shared = scalars[of_group].T
+        keys, begins, lengths, of_group = (column[order] for column in (keys, begins, lengths, of_group))
+        kinds, sizes, labels, sharing = scalars[of_group].T
+        times = np.bincount(keys[sharing == _IF_SEVERAL], minlength=int(keys.max(initial=0)) + 1)
+        shared = (sharing == _SHARED) | ((sharing == _IF_SEVERAL) & (times[keys] > 1))
         places = np.repeat(begins - np.cumsum(lengths) + lengths, lengths)
         places += np.arange(len(places))
         listed = np.concatenate(self.listed)
@@ -279,13 +237,11 @@ class _Stage:
         steps = listed[places[seen]] // max(1, len(self.linked.one_step))
         places += np.repeat(labels * len(listed), lengths)
         rows = _Rows(
-            np.repeat(keys, lengths),
             moments,
             counts,
-            np.repeat(latest.astype(np.bool_), lengths),
             np.repeat(kinds.astype(np.int8), lengths),
             np.repeat(sizes, lengths),
-            np.repeat(buffers.astype(np.int32), lengths),
+            np.repeat(buffers[order].astype(np.int32), lengths),
             every[places],
         )
         return _together(rows, seen, steps)
@@ -312,18 +268,18 @@ def _together(rows: _Rows, shared: Ints, steps: Ints) -> _Rows:
     if not len(shared):
         return rows
     labels = rows.micro_batches[shared] + 1
-    same = (rows.keys[shared] * (int(steps.max()) + 1) + steps) * (int(labels.max()) + 1) + labels
+    buffers = 2 * rows.buffers[shared].astype(np.int64) + (rows.sizes[shared] > 0)
+    same = (buffers * (int(steps.max()) + 1) + steps) * (int(labels.max()) + 1) + labels
     _, first, which = np.unique(same, return_index=True, return_inverse=True)
-    every = np.arange(len(rows.keys))
+    every = np.arange(len(rows.sizes))
     owner = every.copy()
     owner[shared] = shared[first[which]]
     # One buffer, however many codes see it: the account would not come out even otherwise.
     assert (rows.kinds == rows.kinds[owner]).all() and (rows.sizes == rows.sizes[owner]).all()
     owners = np.flatnonzero(owner == every)
     of_moments = np.repeat(owner, rows.counts)
-    others: Any = (column[owners] for column in rows[3:])
+    others: Any = (column[owners] for column in rows[2:])
     return _Rows(
-        rows.keys[owners],
         rows.moments[np.argsort(of_moments, kind="stable")],
         np.bincount(of_moments, minlength=len(owner))[owners],
         *others,

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.lazy_trace import LazyTrace
 from simcluster.model import Flops, Generation
 from simcluster.program import COMPUTE, Category, PlacedProgram
 from simcluster.trace import LazyRecording, Recording, Table
@@ -31,7 +30,8 @@ INFERENCE_METRICS = (
 
 def inference_figures(
     placed: PlacedProgram,
-    trace: LazyTrace,
+    recording: Recording | LazyRecording,
+    gaps: Table | None,
     asked: Generation,
     *,
     global_batch: int,
@@ -54,9 +54,9 @@ def inference_figures(
     exact as everything; steps between two of them take what lies on the line between these.
     ``prefill_parts_s`` cut the time until the last first token, ``decode_parts_s`` that of a simulated decode
     step in the mean, into kernels (dispatch among them) and what these waited for, means over ranks; both are
-    empty where very many different ranks are timed at once.
+    empty without the table of ``gaps``.
     """
-    ends = _ends(placed, trace.recording, chunks, (asked.num_passes, num_micro_batches))
+    ends = _ends(placed, recording, chunks, (asked.num_passes, num_micro_batches))
     first = ends[0]
     between = _per_token(asked, ends)
     latency = float(first.max() + between.sum())
@@ -65,7 +65,6 @@ def inference_figures(
     bandwidth = sum(group.num_devices * group.host.device.memory_bandwidth for group in groups)
     throughput = global_batch * asked.tokens / latency
     timed = np.diff(ends[:, -1])
-    gaps = None if trace.timing.many else trace.waits
     return {
         "ttft_s": float(first.mean()),
         "ttft_s_max": float(first.max()),

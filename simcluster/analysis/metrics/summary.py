@@ -141,7 +141,10 @@ def wait_times(placed: PlacedProgram, timing: Timing, steps: int) -> dict[str, f
     every = {
         **step.exposed,
         "kernels beside communication": step.parts["slowed_s"],
-        **{name.removesuffix("_s").replace("_", " "): step.parts[name] for name in WAITS},
+        "pipeline wait": step.parts["pipeline_wait_s"],
+        "offload wait": step.parts["offload_wait_s"],
+        "input wait": step.parts["input_wait_s"],
+        "idle": step.parts["idle_s"],
     }
     return {name: value for name, lost in sorted(every.items()) if (value := _mean(lost, sizes))}
 

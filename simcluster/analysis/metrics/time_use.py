@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -17,82 +18,30 @@ from simcluster.program import InstructionKind, PlacedProgram, charged_to, runs_
 from simcluster.work import Kernel, Work
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_BOUNDS = ("arithmetic", "memory", "launch")
+"""What kernels are bound by."""
 
 _MATRIX = (Kernel.GEMM, Kernel.CONV, Kernel.ATTENTION)
 """Kernels that run on the matrix units where the device has some."""
 
 
-@dataclass
-class KernelTime:
-    """What kernels take, in nanoseconds summed over ranks and steps.
-
-    ``peak`` and ``bandwidth`` are what their FLOPs would take at the device's peak, and their bytes at the
-    full bandwidth of its memory; ``times`` counts them.
-    """
-
-    arithmetic: float = 0.0
-    memory: float = 0.0
-    launch: float = 0.0
-    peak: float = 0.0
-    bandwidth: float = 0.0
-    times: float = 0.0
-
-    @property
-    def busy(self) -> float:
-        """Without launches."""
-        return self.arithmetic + self.memory
-
-    def add(self, parts: Sequence[float], share: float, peak: float, bandwidth: float, times: float) -> None:
-        """Adds a share of what an operator takes, ``parts`` by what they are bound by."""
-        arithmetic, memory, launch = parts
-        self.arithmetic += share * arithmetic
-        self.memory += share * memory
-        self.launch += share * launch
-        self.peak += peak
-        self.bandwidth += bandwidth
-        self.times += times
-
-    def document(self, scale: float, step: float) -> dict[str, Any]:
-        """Seconds per rank and step, their share of the step, what bounds them, and the shares of peaks."""
-        parts = {"arithmetic": self.arithmetic, "memory": self.memory, "launch": self.launch}
-        seconds = sum(parts.values()) * scale
-        return {
-            "seconds": seconds,
-            "share": seconds / step if step else 0.0,
-            "bound": max(parts, key=lambda name: parts[name]),
-            **{f"{name}_s": spent * scale for name, spent in parts.items()},
-            "of_peak": self.peak / self.busy if self.busy else 0.0,
-            "of_bandwidth": self.bandwidth / self.busy if self.busy else 0.0,
-            "times": self.times * scale * 1e9,
-        }
-
-
-@dataclass
-class CollectiveTime:
-    """What collectives, transfers or copies take, in nanoseconds summed over ranks and steps."""
-
-    axis: str
-    operation: str
-    num_bytes: int
-    under_way: int = 0
-    exposed: int = 0
-    times: int = 0
-
-    def document(self, scale: float, step: float) -> dict[str, Any]:
-        """Seconds per rank and step; bytes are those of one of them."""
-        return {
-            "axis": self.axis,
-            "operation": self.operation,
-            "bytes": self.num_bytes,
-            "seconds": self.under_way * scale,
-            "exposed_s": self.exposed * scale,
-            "share": self.exposed * scale / step if step else 0.0,
-            "times": self.times * scale * 1e9,
-        }
-
-
 Place = tuple[int, int]
 """A code, and an instruction of it."""
+
+
+def time_use_document(placed: PlacedProgram, timing: Timing, steps: int) -> dict[str, Any]:
+    """``operators``, ``kernels`` and ``collectives`` with what they take, the longest first.
+
+    Seconds are per rank and step, means over ranks; kernels count as if nothing slowed them. ``of_peak`` is
+    the share of the peak FLOP/s that arithmetic reaches while kernels run, ``of_bandwidth`` that of the
+    memory's bandwidth. ``exposed_s`` of collectives sum to what the summary says of their axis.
+    """
+    use = _TimeUse(placed, timing, 1e-9 / placed.num_ranks / steps, timing.end * 1e-9 / steps)
+    for group in timing.groups:
+        use.add_group(group)
+    return {**use.kernels(), "collectives": use.collectives()}
 
 
 @dataclass
@@ -103,6 +52,10 @@ class _TimeUse:
 
     placed: PlacedProgram
     timing: Timing
+    scale: float
+    """Seconds per rank and step that a nanosecond of all ranks and steps is."""
+    step: float
+    """Seconds of a step."""
     spent: dict[tuple[Place, Device], Ints] = field(default_factory=dict)
     """By instruction and device as its file has it: what kernels take by what bounds them, and how many."""
     moved: dict[Place, Ints] = field(default_factory=dict)
@@ -114,7 +67,10 @@ class _TimeUse:
         sizes = np.array(self.placed.classes.sizes, dtype=np.int64)[np.array(indices)]
         first = self.placed.classes.representatives[indices[0]]
         self._add_kernels(group, sizes, self.placed.cluster.fleet([first]).device)
-        self._add_communication(group, sizes)
+        under_way = ((group.ends - group.starts) * sizes).sum(axis=1)
+        for place, spent, count in group.group.part.sums_by_place(under_way):
+            known = self.moved.setdefault(place, np.zeros(2, dtype=np.int64))
+            known += spent, count * int(sizes.sum())
 
     def _add_kernels(self, group: GroupTiming, sizes: Ints, device: Device) -> None:
         for code, executions in group.group.part.by_code().items():
@@ -128,17 +84,11 @@ class _TimeUse:
                     known = self.spent.setdefault(((code, place), device), np.zeros(4, dtype=np.int64))
                     known += np.append(spent[place], count)
 
-    def _add_communication(self, group: GroupTiming, sizes: Ints) -> None:
-        under_way = ((group.ends - group.starts) * sizes).sum(axis=1)
-        for place, spent, count in group.group.part.sums_by_place(under_way):
-            known = self.moved.setdefault(place, np.zeros(2, dtype=np.int64))
-            known += spent, count * int(sizes.sum())
-
-    def kernels(self) -> tuple[dict[tuple[str, str, str], KernelTime], dict[str, KernelTime]]:
-        """What operators take, by block, name and the kernel that they spend most in; and kernels."""
-        operators: dict[tuple[str, str], KernelTime] = {}
-        made_of: dict[tuple[str, str], dict[str, float]] = {}
-        kernels: dict[str, KernelTime] = {}
+    def kernels(self) -> dict[str, list[dict[str, Any]]]:
+        """What ``operators`` take, with the kernel that they spend most in, and ``kernels``."""
+        operators: defaultdict[tuple[str, str], Floats] = defaultdict(lambda: np.zeros(6))
+        kernels: defaultdict[str, Floats] = defaultdict(lambda: np.zeros(6))
+        made_of: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         for ((code, place), device), row in sorted(
             self.spent.items(), key=lambda entry: (entry[0][0], entry[0][1].name)
         ):
@@ -149,34 +99,68 @@ class _TimeUse:
             if not any(weights):
                 weights = [1.0] * len(weights)
             key = block.name, instruction.name
-            operator, own = operators.setdefault(key, KernelTime()), made_of.setdefault(key, {})
-            operator.times += count
+            operators[key][-1] += count
             for work, weight in zip(instruction.works, weights, strict=True):
-                peak, bandwidth = (spent * count for spent in _ideal(work, device))
-                name, share = str(work.kernel), weight / sum(weights)
-                operator.add(parts, share, peak, bandwidth, 0)
-                kernels.setdefault(name, KernelTime()).add(parts, share, peak, bandwidth, count)
-                own[name] = own.get(name, 0.0) + weight
-        named = {(*key, max(own, key=lambda name: own[name])): operators[key] for key, own in made_of.items()}
-        return named, kernels
+                share = weight / sum(weights)
+                spent = [
+                    *(share * part for part in parts),
+                    *(ideal * count for ideal in _ideal(work, device)),
+                ]
+                operators[key][:-1] += spent
+                kernels[str(work.kernel)] += [*spent, count]
+                made_of[key][str(work.kernel)] += weight  # type: ignore[assignment]
+        named: Iterator[dict[str, Any]] = (
+            {"block": block, "name": name, "kernel": max(own, key=lambda kernel: own[kernel])}
+            | self._told(operators[block, name])
+            for (block, name), own in made_of.items()
+        )
+        by_kernel = ({"kernel": kernel} | self._told(row) for kernel, row in kernels.items())
+        return {"operators": _sorted(named), "kernels": _sorted(by_kernel)}
 
-    def collectives(self) -> dict[tuple[str, str], CollectiveTime]:
-        """What collectives, transfers and copies take, by block and name."""
-        placed = self.placed
-        exposed = exposed_times(placed.program, self.timing, placed.num_stages, placed.classes.sizes)
-        collectives: dict[tuple[str, str], CollectiveTime] = {}
-        for code, place in sorted(self.moved):
-            block = placed.program.codes[code]
-            instruction = block.instructions[place]
-            axis = "+".join(charged_to(instruction.stream, placed.program.stage_axis))
-            operation = instruction.operation or str(instruction.action)
-            made = CollectiveTime(axis, operation, instruction.num_bytes)
-            collective = collectives.setdefault((block.name, instruction.name), made)
-            under_way, times = self.moved[code, place].tolist()
-            collective.under_way += under_way
-            collective.times += times
-            collective.exposed += exposed.get((code, place), 0)
-        return collectives
+    def _told(self, row: Floats) -> dict[str, Any]:
+        """What kernels take, of a row in nanoseconds: arithmetic, memory and launches, what their FLOPs would
+        take at the device's peak and their bytes at the full bandwidth of its memory, and how many they are.
+        """
+        *spent, peak, bandwidth, times = row.tolist()
+        seconds, busy = sum(spent) * self.scale, spent[0] + spent[1]
+        return {
+            "seconds": seconds,
+            "share": seconds / self.step if self.step else 0.0,
+            "bound": _BOUNDS[spent.index(max(spent))],
+            **{f"{bound}_s": own * self.scale for bound, own in zip(_BOUNDS, spent, strict=True)},
+            "of_peak": peak / busy if busy else 0.0,
+            "of_bandwidth": bandwidth / busy if busy else 0.0,
+            "times": times * self.scale * 1e9,
+        }
+
+    def collectives(self) -> list[dict[str, Any]]:
+        """What collectives, transfers and copies take, by block and name; bytes are those of one of them."""
+        placed, scale = self.placed, self.scale
+        exposed = exposed_times(placed, self.timing)
+        named: dict[tuple[str, str], tuple[dict[str, Any], Ints]] = {}
+        for place in sorted(self.moved):
+            block = placed.program.codes[place[0]]
+            instruction = block.instructions[place[1]]
+            told = {
+                "block": block.name,
+                "name": instruction.name,
+                "axis": "+".join(charged_to(instruction.stream, placed.program.stage_axis)),
+                "operation": instruction.operation or str(instruction.action),
+                "bytes": instruction.num_bytes,
+            }
+            _, sums = named.setdefault((block.name, instruction.name), (told, np.zeros(3, dtype=np.int64)))
+            sums += [*self.moved[place], exposed.get(place, 0)]
+        return _sorted(
+            told
+            | {
+                "seconds": under_way * scale,
+                "exposed_s": waited * scale,
+                "share": waited * scale / self.step if self.step else 0.0,
+                "times": times * scale * 1e9,
+            }
+            for told, sums in named.values()
+            for under_way, times, waited in [sums.tolist()]
+        )
 
 
 def _ideal(work: Work, device: Device) -> tuple[float, float]:
@@ -184,31 +168,6 @@ def _ideal(work: Work, device: Device) -> tuple[float, float]:
     rates: Mapping[Any, float] = device.peak if work.kernel in _MATRIX else device.vector
     peak = work.flops / rates[work.dtype] if work.dtype in rates else 0.0
     return peak * 1e9, work.bytes_moved / device.memory_bandwidth * 1e9
-
-
-def time_use_document(placed: PlacedProgram, timing: Timing, steps: int) -> dict[str, Any]:
-    """``operators``, ``kernels`` and ``collectives`` with what they take, the longest first.
-
-    Seconds are per rank and step, means over ranks; kernels count as if nothing slowed them. ``of_peak`` is
-    the share of the peak FLOP/s that arithmetic reaches while kernels run, ``of_bandwidth`` that of the
-    memory's bandwidth. ``exposed_s`` of collectives sum to what the summary says of their axis.
-    """
-    use = _TimeUse(placed, timing)
-    for group in timing.groups:
-        use.add_group(group)
-    operators, kernels = use.kernels()
-    scale, step = 1e-9 / placed.num_ranks / steps, timing.end * 1e-9 / steps
-    return {
-        "operators": _sorted(
-            {"block": block, "name": name, "kernel": kernel} | own.document(scale, step)
-            for (block, name, kernel), own in operators.items()
-        ),
-        "kernels": _sorted({"kernel": kernel} | own.document(scale, step) for kernel, own in kernels.items()),
-        "collectives": _sorted(
-            {"block": block, "name": name} | own.document(scale, step)
-            for (block, name), own in use.collectives().items()
-        ),
-    }
 
 
 def _sorted(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -7,11 +7,8 @@ from simcluster.analysis.timeline.exposed_collectives import exposed_times
 from simcluster.analysis.timeline.idle_gaps import find_idle_gaps
 from simcluster.analysis.timeline.instruction_spans import (
     InstructionTimes,
-    NameIndex,
     instruction_times,
-    number_by_appearance,
 )
-from simcluster.analysis.timeline.recorder import record_run
 from simcluster.analysis.timeline.step_breakdown import PARTS, WAITS, StepBreakdown, break_down
 
 __all__ = [
@@ -22,12 +19,9 @@ __all__ = [
     "WAITS",
     "EventIndex",
     "InstructionTimes",
-    "NameIndex",
     "StepBreakdown",
     "break_down",
     "exposed_times",
     "find_idle_gaps",
     "instruction_times",
-    "number_by_appearance",
-    "record_run",
 ]

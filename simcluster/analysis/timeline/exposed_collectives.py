@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.timeline.idle_gaps import PIPELINE_WAIT, GapPieces, GroupGaps
-from simcluster.analysis.timeline.instruction_spans import NameIndex
 from simcluster.engine import NOTHING, GroupTiming, Timing
-from simcluster.program import Program
+from simcluster.program import PlacedProgram
+from simcluster.trace import NameIndex
 
 Ints = NDArray[np.int64]
 
@@ -19,20 +19,18 @@ Place = tuple[int, int]
 """A code, and an instruction of it."""
 
 
-def exposed_times(
-    program: Program, timing: Timing, num_stages: int, sizes: Sequence[int]
-) -> Mapping[Place, int]:
+def exposed_times(placed: PlacedProgram, timing: Timing) -> Mapping[Place, int]:
     """Nanoseconds by instruction, summed over all ranks and steps: the waits that a step's breakdown charges
-    to communication, offload and inputs, not those for other stages. ``sizes`` are the ranks of classes.
+    to communication, offload and inputs, not those for other stages.
     """
     spent: defaultdict[Place, int] = defaultdict(int)
-    weights = np.array(sizes, dtype=np.int64)
+    weights = np.array(placed.classes.sizes, dtype=np.int64)
     for group in timing.groups:
         own = weights[np.array(group.group.indices)]
         causes = NameIndex()
-        gaps = GroupGaps(group, range(len(own)), program.stage_axis, causes)
+        gaps = GroupGaps(group, range(len(own)), placed.program.stage_axis, causes)
         by_entry = np.zeros(group.group.part.num_entries, dtype=np.int64)
-        for piece in gaps.pieces(timing.end, num_stages):
+        for piece in gaps.pieces(timing.end, placed.num_stages):
             if piece.cause != causes.number(PIPELINE_WAIT):
                 _charge(by_entry, piece, own, group)
         for place, exposed, _ in group.group.part.sums_by_place(by_entry):

@@ -14,11 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.timeline.instruction_spans import NameIndex, number_by_appearance
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, ClassTiming, GroupTiming, LinkedPart
 from simcluster.program import charged_to, is_host_stream
-from simcluster.trace import Table
+from simcluster.trace import NameIndex, Table, number_by_appearance
 
 Ints = NDArray[np.int64]
 

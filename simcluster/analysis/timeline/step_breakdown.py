@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.timeline.idle_gaps import IDLE, PIPELINE_WAIT, GroupGaps
-from simcluster.analysis.timeline.instruction_spans import NameIndex
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import Timing
 from simcluster.program import HOST, INPUT, OFFLOAD, InstructionKind, Program
+from simcluster.trace import NameIndex
 
 Ints = NDArray[np.int64]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 from operator import add
@@ -136,6 +136,13 @@ class Program:
     apart: bool = False
     """Whether no two ranks are alike, because servers work for each of them by itself."""
 
+    @property
+    def places_off_device(self) -> Sequence[MemoryPlace]:
+        """Host memory and disks, as far as it holds anything there."""
+        places = {slot.place for code in self.codes for slot in code.slots}
+        places |= {resident.place for part in self.parts for resident in part.residents}
+        return [place for place in MemoryPlace if place in places and place is not MemoryPlace.DEVICE]
+
     @cached_property
     def has_gates(self) -> bool:
         """Whether anything waits at a gate."""
@@ -148,6 +155,15 @@ class Program:
     def part_of(self, rank: int) -> int:
         """The part that a rank runs, as an index into ``parts``."""
         return int(self.part_of_rank[rank])
+
+    def role_of(self, rank: int) -> str:
+        """Which of several programs written by hand a rank runs, or what it is beside parameter servers."""
+        if not self.mesh.off_axes:
+            return f"program {self.part_of(rank)}"
+        number = rank - self.mesh.num_on_axes
+        if number < 0:
+            return "workers"
+        return "scheduler" if rank == self.mesh.num_ranks - 1 else f"server {number}"
 
     def fullest(self, stage: int) -> int:
         """The part of a stage with the most micro-batches."""

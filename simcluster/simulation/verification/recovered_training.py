@@ -13,7 +13,6 @@ from functools import cached_property
 
 import numpy as np
 
-from simcluster.analysis import record_run
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import run
 from simcluster.errors import PlanError
@@ -24,6 +23,7 @@ from simcluster.program import HostCalls, Program, build, partition_ranks
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose import plan_scenario
 from simcluster.simulation.jobs import replica_groups, state_buffers
+from simcluster.simulation.recording import record_run
 from simcluster.simulation.verification.shrink_scenario import shrink_scenario_of
 from simcluster.trace import Table
 from simcluster.values import RankArrays, RankState, Replay, SeededData

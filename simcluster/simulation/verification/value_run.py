@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcluster.analysis import record_run
 from simcluster.cluster import Cluster
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import run
@@ -15,6 +14,7 @@ from simcluster.model import Array, Model
 from simcluster.plan import FORWARD, Plan, make_plan
 from simcluster.program import HostCalls, Program, build, partition_ranks
 from simcluster.scenario import Scenario
+from simcluster.simulation.recording import record_run
 from simcluster.simulation.verification.shrink_scenario import ShrunkScenario, shrink_scenario_of
 from simcluster.values import Oracle, Replay, SeededData
 

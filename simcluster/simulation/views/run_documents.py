@@ -12,7 +12,6 @@ from simcluster.analysis import (
     AllocationAccount,
     MemoryRule,
     memory_maxima,
-    program_of,
     report_memory,
     summarise_host_memory,
     summarise_run,
@@ -380,7 +379,7 @@ def _classes(built: BuiltScenario) -> list[dict[str, Any]]:
             "members": ranks_text(by_class[index].tolist()),
             "next_class": classes.next_stage[index][0] if index in classes.next_stage else None,
             "device": built.cluster.device(rank).name,
-            **(program_of(built.program, rank) if built.plan.placement.part_of_rank else {}),
+            **({"program": built.program.role_of(rank)} if built.plan.placement.part_of_rank else {}),
             **_trained(built, rank),
             **({"changed": why[index]} if index in why else {}),
         }

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simcluster.analysis import LazyTrace, find_idle_gaps
+from simcluster.analysis import find_idle_gaps
 from simcluster.analysis.memory_usage import AllocationAccount
 from simcluster.simulation import build_scenario, simulate
 from simcluster.simulation.compose.build import run_alone
+from simcluster.simulation.recording import LazyTrace
 from tests.support.offload_scenarios import scenario as offload_scenario
 from tests.support.one_by_one import OF_RUNTIME, allocations_of, waits_of
 from tests.support.scenarios import scenario

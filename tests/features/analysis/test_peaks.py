@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.analysis import LazyTrace
 from simcluster.analysis.memory_usage import peak_memory
 from simcluster.analysis.memory_usage.allocation_log import AllocationLog
 from simcluster.analysis.timeline import EventIndex
 from simcluster.engine import Implementation
 from simcluster.simulation import build_scenario
+from simcluster.simulation.recording import LazyTrace
 from tests.support.implementations import timed
 from tests.support.scenarios import TINY_GPT, scenario
 
@@ -93,7 +93,6 @@ def test_few_of_random_rows_have_the_peaks_of_all(name, seed, count):
         events,
         np.append(moments, events.zero),
         np.append(np.cumsum(lengths) - lengths, lengths.sum()),
-        np.append(sizes < 0, True),
         random.integers(0, 3, count + 1),
         np.append(sizes, 100_000),
         np.arange(count + 1),

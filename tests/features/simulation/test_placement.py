@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simcluster.analysis import record_run
 from simcluster.cluster import AllocatedHost, Allocation, ClusterSpec, allocation_formats
 from simcluster.document import validate_data
 from simcluster.engine import run
@@ -16,6 +15,7 @@ from simcluster.errors import PlanError, ScenarioError, SimulationError
 from simcluster.program import HostCalls, partition_ranks
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, launcher_file, simulate, verify
+from simcluster.simulation.recording import record_run
 from simcluster.values import Replay, SeededData
 from tests.support.folding import assert_folded_is_unfolded
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simcluster.analysis import AllocationAccount, record_run
+from simcluster.analysis import AllocationAccount
 from simcluster.cluster import ClusterSpec
 from simcluster.document import validate_data
 from simcluster.engine import run
@@ -16,6 +16,7 @@ from simcluster.plan import FREE_EXECUTION
 from simcluster.program import Category, build, check_program, partition_ranks
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario
+from simcluster.simulation.recording import record_run
 from tests.support.scenarios import TINY, TINY_GPT, scenario
 
 KEPT = {"fsdp": {"reshard_after_forward": False}}

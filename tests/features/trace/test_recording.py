@@ -3,10 +3,11 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from simcluster.analysis import instruction_times, record_run
+from simcluster.analysis import instruction_times
 from simcluster.errors import TraceError
 from simcluster.simulation import build_scenario, simulate
 from simcluster.simulation.compose.build import run_alone
+from simcluster.simulation.recording import record_run
 from simcluster.trace import Recording, recording
 from tests.support.scenarios import scenario
 

@@ -9,13 +9,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from simcluster.analysis import record_run
 from simcluster.engine import run
 from simcluster.layout import Layout, Movement, MovementKind
 from simcluster.model import Operator
 from simcluster.plan import make_plan
 from simcluster.program import COMPUTE, Call, Executions, InstructionKind, Scope, build, partition_ranks
 from simcluster.program.communication.host_calls import HostCalls
+from simcluster.simulation.recording import record_run
 from simcluster.simulation.verification.single_device_comparison import compare_values
 from simcluster.values.events import replay_events
 from tests.support.changed_programs import with_code, with_instruction

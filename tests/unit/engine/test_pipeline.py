@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simcluster.analysis import find_idle_gaps, record_run
+from simcluster.analysis import find_idle_gaps
 from simcluster.analysis.memory_usage.allocation_table import AllocationAccount
 from simcluster.engine import run
 from simcluster.plan.pipeline.schedule import activation_peaks, has_split_backward
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import partition_ranks
+from simcluster.simulation.recording import record_run
 from tests.support.pipelines import burning_program, quiet_cluster
 from tests.support.schedule_runs import SCHEDULES, equal
 from tests.support.schedule_runs import run as worked

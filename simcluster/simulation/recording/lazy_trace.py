@@ -7,12 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
-from simcluster.analysis.memory_usage import AllocationAccount
-from simcluster.analysis.timeline import find_idle_gaps, record_run
+from simcluster.analysis import AllocationAccount, find_idle_gaps
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import ClassTiming, Timing
 from simcluster.errors import TraceError
 from simcluster.program import PlacedProgram
+from simcluster.simulation.recording.recorder import record_run
 from simcluster.trace import LazyRecording, Recording, Table
 
 MOST_EXPANDED = 2**23
@@ -38,8 +38,7 @@ class LazyTrace:
     @cached_property
     def account(self) -> AllocationAccount:
         """The allocations of every class."""
-        placed = self.placed
-        return AllocationAccount(placed.program, placed.parts, placed.devices, self.timing.classes)
+        return AllocationAccount.of(self.placed, self.timing)
 
     @cached_property
     def memory(self) -> Table:

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.timeline.instruction_spans import NameIndex
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, ClassTiming, CodeEntries, LinkedPart
 from simcluster.program import COMPUTE, InstructionKind, Program
-from simcluster.trace import Recording, Table
+from simcluster.trace import NameIndex, Recording, Table
 
 Ints = NDArray[np.int64]
 
