@@ -9,23 +9,16 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from simcluster.cluster import ResourceShare
 from simcluster.deferred_dataclass import dataclass
-from simcluster.engine.communication import Links, Who
+from simcluster.engine.communication import Links, Moves, Who
 from simcluster.engine.linking import HEADING, LATE, NOTHING, STILL, Segments
 from simcluster.engine.pricing import PricedClasses, PricedGroup
 from simcluster.engine.progress import Progress
 from simcluster.engine.reference.flows import NEVER, Network
 from simcluster.engine.reference.gates import GateCounter, StreamGates
 from simcluster.engine.reference.pace import Pace, Segment, segments_of, slowed_segments
-from simcluster.engine.reference.streams import (
-    Communications,
-    Kernels,
-    Meeting,
-    SimEvents,
-    Stream,
-    run_kernels,
-    run_transfers,
-)
+from simcluster.engine.reference.streams import Meeting, SimEvents, Stream, run_kernels, run_transfers
 from simcluster.engine.timing import GroupTiming, Timing
 from simcluster.errors import SimulationError
 from simcluster.program import StepGate
@@ -131,15 +124,16 @@ class _Run:
         places = zip(self._groups(), now.streams, now.paces, strict=True)
         for (number, group, column), streams, pace in places:
             table: list[Stream | None] = [*streams, None]
-            for which, (stream, (others, positions)) in enumerate(
-                zip(streams, group.part.waits, strict=True)
-            ):
-                waits = map(table.__getitem__, others), positions
+            waits = zip(streams, group.part.waits, strict=True)
+            for which, (stream, (others, positions)) in enumerate(waits):
+                awaited = zip(map(table.__getitem__, others), positions, strict=True)
                 if which == group.part.compute:
-                    process = run_kernels(stream, Kernels(*waits, self._kernels(number, column)), pace)
+                    entries = zip(awaited, self._kernels(number, column), strict=True)
+                    process = run_kernels(stream, entries, pace)
                 else:
-                    entries = self._communications(number, which, column, waits, now)
-                    process = run_transfers(stream, entries, network, pace)
+                    does = self._communications(number, which, column, now)
+                    gates = self._gates(number, which, column, now)
+                    process = run_transfers(stream, zip(awaited, does, strict=True), network, pace, gates)
                 processes.append(self.env.process(process))
         return processes
 
@@ -154,33 +148,33 @@ class _Run:
         return works[which[column]]
 
     def _communications(
-        self,
-        number: int,
-        which: int,
-        column: int,
-        waits: tuple[Iterator[Stream | None], list[int]],
-        now: _Round,
-    ) -> Communications:
-        """The entries of a stream of communication."""
+        self, number: int, which: int, column: int, now: _Round
+    ) -> Iterator[tuple[Moves, Meeting | None, ResourceShare | None]]:
+        """What a class does on a stream of communication, entry by entry."""
         kinds = self.classes.groups[number].part.kinds(which)
+        times = int(kinds.ordinals.max(initial=0)) + 1
+        done: list[tuple[Moves, list[Meeting], ResourceShare | None]] = []
+        for kind in self.classes.communications(number, which):
+            who, size = kind.met[column]
+            meetings = now.meetings[who] if size > 1 else []
+            meetings += [Meeting(size) for _ in range(times - len(meetings)) if size > 1]
+            done.append((kind.moves(column), meetings, kind.taken(column)))
+        for place, ordinal in zip(kinds.which.tolist(), kinds.ordinals.tolist(), strict=True):
+            if place == NOTHING:
+                yield 0, None, None
+            else:
+                moves, meetings, taken = done[place]
+                yield moves, meetings[ordinal] if meetings else None, taken
+
+    def _gates(self, number: int, which: int, column: int, now: _Round) -> StreamGates | None:
+        """The gates of the entries of a stream of communication; None: they have none."""
         done = self.classes.communications(number, which)
-        # The last kind, which is that of number NOTHING, only waits.
-        moves, takes = (
-            [*(kind.moves(column) for kind in done), 0],
-            [*(kind.taken(column) for kind in done), None],
-        )
-        of_entries = kinds.which.tolist()
-        gates: StreamGates | None = None
-        if any(kind.gates for kind in done):
-            own = [kind.gates[column] if kind.gates else None for kind in done]
-            gates = now.gated[number, which, column] = StreamGates(now.gates, own, of_entries)
-        return Communications(
-            *waits,
-            map(moves.__getitem__, of_entries),
-            _meetings(now.meetings, [kind.met[column] for kind in done], of_entries, kinds.ordinals),
-            map(takes.__getitem__, of_entries),
-            gates,
-        )
+        if not any(kind.gates for kind in done):
+            return None
+        own = [kind.gates[column] if kind.gates else None for kind in done]
+        which_of_entries = self.classes.groups[number].part.kinds(which).which.tolist()
+        gates = now.gated[number, which, column] = StreamGates(now.gates, own, which_of_entries)
+        return gates
 
     def timing(self, done: _Round, *counts: int) -> Timing:
         """What a round that is over has recorded, with the counts of the network; SimulationError if it never
@@ -214,26 +208,6 @@ class _Run:
         kind, ordinal = int(kinds.which[stream.done]), int(kinds.ordinals[stream.done])
         who, size = self.classes.communications(group, number)[kind].met[column]
         return LATE if size > 1 and done.meetings[who][ordinal].arrived < size else STILL
-
-
-def _meetings(
-    known: defaultdict[Who, list[Meeting]],
-    met: Sequence[tuple[Who, int]],
-    which: Sequence[int],
-    ordinals: Ints,
-) -> list[Meeting | None]:
-    """Where those meet who do this, by entry."""
-    most = int(ordinals.max(initial=0)) + 1
-    meetings: list[list[Meeting] | None] = []
-    for who, size in met:
-        own = known[who] if size > 1 else None
-        if own is not None:
-            own += [Meeting(size) for _ in range(most - len(own))]
-        meetings.append(own)
-    return [
-        None if kind == NOTHING or (own := meetings[kind]) is None else own[ordinal]
-        for kind, ordinal in zip(which, ordinals.tolist(), strict=True)
-    ]
 
 
 def _durations(segments: Segments, kernels: Ints) -> list[int]:
