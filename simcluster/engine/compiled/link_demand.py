@@ -101,8 +101,7 @@ def _flows(groups: Sequence[PricedGroup], rows: Sequence[GroupRows], starts: Int
         for number, kinds in enumerate(own.kinds):
             if not kinds.size:
                 continue
-            width, which = len(group.indices), group.part.kinds(number).which
-            table = starts[own.times[number] :][: len(which) * width].reshape(-1, width)
+            which, table = group.part.kinds(number).which, own.of_group(starts)[group.part.entries(number)]
             streams = own.streams + number
             for kind in range(kinds.shape[1]):
                 slots, carried = kinds["slot"][:, kind], kinds["transfer"][:, kind]

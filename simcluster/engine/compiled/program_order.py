@@ -182,13 +182,10 @@ def _lanes(
     group: PricedGroup, own: GroupRows, arrays: Arrays, alone: Ints, meetings: dict[bytes, _Meeting]
 ) -> Iterator[_Lane]:
     """The lanes of a group."""
-    part, width = group.part, len(group.indices)
-    own_times = slice(own.times[0], own.times[0] + part.num_entries * width)
+    part = group.part
     what = [part.segments.which if n == part.compute else part.kinds(n).which for n in range(len(own.kinds))]
     columns = _Columns(
-        arrays.starts[own_times].reshape(-1, width),
-        arrays.arrivals[own_times].reshape(-1, width),
-        arrays.ends[own_times].reshape(-1, width),
+        *(own.of_group(times) for times in (arrays.starts, arrays.arrivals, arrays.ends)),
         part.awaited.tolist(),
         np.concatenate(what).tolist(),
         bytearray(part.num_entries),

@@ -40,7 +40,7 @@ from simcluster.engine.compiled.arrays import (
     Ints,
     Records,
 )
-from simcluster.engine.linking import PARTS, LinkedPart, Segments
+from simcluster.engine.linking import PARTS, LinkedPart
 from simcluster.engine.pricing import PricedClasses, PricedGroup
 from simcluster.program import StepGate
 
@@ -50,59 +50,67 @@ MANY_KERNELS = 1 << 16
 
 @dataclass(frozen=True)
 class GroupRows:
-    """Where the classes of a group are: by class its first stream and its pace, or ``NONE``; by stream the
-    first of its entries, the row at which its times begin, and its kinds of communication [classes, kinds].
+    """Where the classes of a group are: by class its first stream and its pace, or ``NONE``; the rows of
+    its times; by stream its kinds of communication [classes, kinds].
     """
 
     streams: Ints
     paces: Ints
-    entries: Sequence[int]
-    times: Sequence[int]
+    times: slice
     kinds: Sequence[Records]
+
+    def of_group(self, times: Ints) -> Ints:
+        """Its own [entries, classes] of all times."""
+        return times[self.times].reshape(-1, len(self.streams))
 
 
 @dataclass
-class TableBuilder:
-    """Collects the records of ``Arrays``, workload after workload, group after group of their classes."""
+class _Rows:
+    """Records of one kind that are collected part by part."""
 
-    links: Links
-    """Links that all share."""
-    streams: list[Records] = field(default_factory=list)
-    """``STREAM``, of one workload after another."""
-    num_streams: int = 0
-    """How many rows these have."""
-    entries: list[tuple[Ints, Ints, Ints]] = field(default_factory=list)
-    """Columns of ``ENTRY``, stream after stream."""
-    num_entries: int = 0
-    """How many rows these have."""
-    kinds: list[Records] = field(default_factory=list)
-    """``KIND``, of one group and stream after another."""
-    num_kinds: int = 0
-    """How many rows these have."""
-    slots: dict[object, int] = field(default_factory=dict)
-    """Who meets, with their numbers."""
-    nodes: list[tuple[Ints, Ints]] = field(default_factory=list)
-    """Slots, and on how many links their flows may be."""
-    transfers: dict[Transfer, int] = field(default_factory=dict)
-    """Different transfers, with their numbers."""
-    segments: list[tuple[Segments, Ints]] = field(default_factory=list)
-    """Those of different classes, one after another, with the parts of their kernels."""
-    num_segments: int = 0
-    """How many they are."""
-    paces: list[tuple[int, int]] = field(default_factory=list)
-    """(Stream of kernels, the most kernels of a segment) of classes that give way."""
-    times: int = 0
-    """Entries of all streams of all classes."""
-    known: dict[int, list[int]] = field(default_factory=dict)
-    """By linked part: the first entries of its streams."""
-    workloads: list[int] = field(default_factory=lambda: [0])
-    """First streams of all workloads, and one more."""
-    gates: dict[StepGate, int] = field(default_factory=dict)
-    """Different gates, with their numbers."""
-    gated: list[ClassGates] = field(default_factory=list)
-    """What kinds of communication have to do with gates."""
-    steps: int = 1
-    """Steps of the only workload that may have gates."""
+    kind: np.dtype[Any]
+    parts: list[Records] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, rows: Records) -> int:
+        """Adds some; says where they begin."""
+        self.parts.append(rows)
+        self.count += len(rows)
+        return self.count - len(rows)
+
+    def joined(self) -> Records:
+        """All of them."""
+        return np.concatenate([records(self.kind, 0), *self.parts])
+
+
+class TableBuilder:
+    """Collects the records of ``Arrays`` for runs over these links, workload after workload, group after
+    group of their classes.
+    """
+
+    def __init__(self, links: Links) -> None:
+        self.links = links
+        self.streams, self.entries, self.kinds, self.segments = map(_Rows, (STREAM, ENTRY, KIND, SEGMENT))
+        # Parts of the kernels of segments, and how many they are.
+        self.work: list[Ints] = []
+        self.num_parts = 0
+        # (Stream of kernels, the most kernels of a segment) of classes that give way.
+        self.paces: list[tuple[int, int]] = []
+        # Entries of all streams of all classes.
+        self.times = 0
+        # By linked part the first entries of its streams.
+        self.known: dict[int, list[int]] = {}
+        # The first streams of all workloads, and one more.
+        self.workloads = [0]
+        # Who meets, different transfers and different gates, with their numbers.
+        self.slots: dict[object, int] = {}
+        self.transfers: dict[Transfer, int] = {}
+        self.gates: dict[StepGate, int] = {}
+        # Slots, and on how many links their flows may be.
+        self.nodes: list[tuple[Ints, Ints]] = []
+        # What kinds of communication have to do with gates, and the steps of the only workload that may.
+        self.gated: list[ClassGates] = []
+        self.steps = 1
 
     def add_workload(self, classes: PricedClasses) -> list[GroupRows]:
         """Adds all classes of a workload, whose streams lie class after class."""
@@ -110,48 +118,48 @@ class TableBuilder:
         counts = zeros(len(classes.place_of))
         for group in classes.groups:
             counts[list(group.indices)] = len(group.part.streams)
-        first = self.num_streams + np.cumsum(counts) - counts
+        first = self.streams.count + np.cumsum(counts) - counts
         streams = records(STREAM, int(counts.sum()), first_waiter=NONE, next_waiter=NONE, next_member=NONE)
         streams["workload"] = len(self.workloads) - 1
         rows = [
             self._add_group(classes, number, first[list(group.indices)], streams)
             for number, group in enumerate(classes.groups)
         ]
-        self.streams.append(streams)
-        self.num_streams += len(streams)
-        self.workloads.append(self.num_streams)
+        self.streams.add(streams)
+        self.workloads.append(self.streams.count)
         return rows
 
     def _add_group(self, classes: PricedClasses, number: int, first: Ints, streams: Records) -> GroupRows:
         """Adds the classes of a group, whose first streams these are."""
         group = classes.groups[number]
-        part, width = group.part, len(group.indices)
+        part, width, times = group.part, len(group.indices), self.times
         entries, segments = self._first_entries(part), self._add_segments(group)
         paces = np.full(width, NONE)
         if classes.slows(group):
             paces = len(self.paces) + np.arange(width)
             self.paces += [(stream, part.segments.longest) for stream in (first + part.compute).tolist()]
-        times, kinds = [], []
+        every = []
         for which, stream in enumerate(part.streams):
-            own = first - self.num_streams + which
+            own = first - self.streams.count + which
             kernels = which == part.compute
-            rows = segments if kernels else self.num_kinds + np.arange(width) * len(part.kinds(which).places)
-            kinds.append(records(KIND, 0) if kernels else self._add_kinds(classes, number, which))
+            kinds = records(KIND, 0) if kernels else self._add_kinds(classes, number, which)
             columns = {
                 "first_entry": entries[which],
                 "length": len(stream),
                 "class_stream": first,
                 "kernels": kernels,
                 "pace": paces,
-                "row": rows,
+                "row": segments
+                if kernels
+                else self.kinds.add(kinds.ravel()) + np.arange(width) * kinds.shape[1],
                 "times": self.times + np.arange(width),
                 "stride": width,
             }
             for name, column in columns.items():
                 streams[name][own] = column
-            times.append(self.times)
+            every.append(kinds)
             self.times += len(stream) * width
-        return GroupRows(first, paces, entries, times, kinds)
+        return GroupRows(first, paces, slice(times, self.times), every)
 
     def _first_entries(self, part: LinkedPart) -> list[int]:
         """Adds the entries of a part, if they are not there yet; by stream the row of the first."""
@@ -159,19 +167,20 @@ class TableBuilder:
             rows = self.known[id(part)] = []
             for which, stream in enumerate(part.streams):
                 what = part.segments.which if which == part.compute else part.kinds(which).which
-                rows.append(self.num_entries)
-                self.entries.append((stream.wait_stream, stream.wait_position, what))
-                self.num_entries += len(stream)
+                waits = {"wait_stream": stream.wait_stream, "wait_position": stream.wait_position}
+                rows.append(self.entries.add(records(ENTRY, len(stream), what=what, **waits)))
         return self.known[id(part)]
 
     def _add_segments(self, group: PricedGroup) -> Ints:
         """Adds the segments of the classes of a group; by class the row of the first."""
-        segments = group.part.segments
-        different, which = group.kernels()
-        first = self.num_segments + np.arange(len(different)) * len(segments)
-        self.segments += [(segments, kernels) for kernels in different]
-        self.num_segments += len(different) * len(segments)
-        return first[which]
+        segments, (different, which) = group.part.segments, group.kernels()
+        rows = []
+        for kernels in different:
+            first, times = self.num_parts + segments.first[:-1] * PARTS, segments.durations(kernels)
+            rows.append(self.segments.add(records(SEGMENT, len(segments), first_part=first, time=times)))
+            self.work.append(kernels)
+            self.num_parts += kernels.size
+        return np.array(rows, dtype=np.int64)[which]
 
     def _add_kinds(self, classes: PricedClasses, number: int, which: int) -> Records:
         """Adds what the classes of a group do on one of their communication streams: [classes, kinds]."""
@@ -195,8 +204,6 @@ class TableBuilder:
                 own["units"], own["memory"] = kind.units, kind.memory
             if kind.gates is not None:
                 own["gated"] = [self._gated(gates) for gates in kind.gates]
-        self.kinds.append(kinds)
-        self.num_kinds += len(kinds)
         return by_class
 
     def _slots(
@@ -263,22 +270,21 @@ class TableBuilder:
         changes = sorted(links.changes, key=lambda change: (change.time, change.link))
         phases = [phase for transfer in self.transfers for phase in transfer.phases]
         traffic = [self._row_size(flow.vector) for flow in background]
-        durations = joined([segments.durations(kernels) for segments, kernels in self.segments])
-        counts = joined([np.diff(segments.first) for segments, _ in self.segments])
         totals = records(TOTALS, 1, most_kernels=max((most for _, most in self.paces), default=0))
         slots = self._slot_records(np.append(self._slot_nodes(), traffic).astype(np.int64))
         nodes = records(NODE, int(slots["first_node"][-1]), next=NONE, previous=NONE)
         nodes["slot"] = np.repeat(np.arange(len(slots) - 1), np.diff(slots["first_node"]))
         paces = self._paces()
         # As many events can be under way; others in the heap are stale.
-        events = self.num_streams + 2 * len(slots) + len(paces) + len(changes) + len(self.workloads)
+        events = self.streams.count + 2 * len(slots) + len(paces) + len(changes) + len(self.workloads)
         parts = sum(most for _, most in self.paces) * PARTS
         gated, opens, gates = self._gate_records()
+        self.segments.add(records(SEGMENT, 1, first_part=self.num_parts))
         return Arrays(
             totals=totals,
-            streams=np.concatenate(self.streams),
-            entries=self._entry_records(),
-            kinds=np.concatenate(self.kinds) if self.kinds else records(KIND, 0),
+            streams=self.streams.joined(),
+            entries=self.entries.joined(),
+            kinds=self.kinds.joined(),
             transfers=records(
                 TRANSFER,
                 len(self.transfers) + 1,
@@ -294,13 +300,8 @@ class TableBuilder:
                 LINK, len(links.capacity), first_node=NONE, last_node=NONE, capacity=links.capacity
             ),
             nodes=nodes,
-            segments=records(
-                SEGMENT,
-                len(durations) + 1,
-                first_part=offsets(counts) * PARTS,
-                time=np.append(durations, 0),
-            ),
-            work=joined([kernels.ravel() for _, kernels in self.segments]) if self.paces else zeros(0),
+            segments=self.segments.joined(),
+            work=np.concatenate([zeros(0), *(kernels.ravel() for kernels in self.work if self.paces)]),
             paces=paces,
             part_end=zeros(parts),
             workloads=records(WORKLOAD, len(self.workloads), first_stream=self.workloads),
@@ -313,7 +314,7 @@ class TableBuilder:
                 ],
             ),
             heap=records(EVENT, 2 * events + 1024),
-            stack=zeros(self.num_streams + 1),
+            stack=zeros(self.streams.count + 1),
             touched=zeros(len(links.capacity)),
             marked=zeros(len(links.capacity)),
             reached=zeros(len(slots)),
@@ -329,14 +330,6 @@ class TableBuilder:
             opens=opens,
             gates=gates,
         )
-
-    def _entry_records(self) -> Records:
-        entries, first = records(ENTRY, self.num_entries), 0
-        for columns in self.entries:
-            own = entries[first : first + len(columns[0])]
-            own["wait_stream"], own["wait_position"], own["what"] = columns
-            first += len(own)
-        return entries
 
     @staticmethod
     def _slot_records(nodes: Ints) -> Records:
@@ -367,11 +360,6 @@ def table(kind: np.dtype[Any], rows: Sequence[tuple[float, ...]]) -> Records:
 def zeros(count: int) -> Ints:
     """So many zeros."""
     return np.zeros(count, dtype=np.int64)
-
-
-def joined(arrays: Sequence[Ints]) -> Ints:
-    """Arrays one after another."""
-    return np.concatenate([zeros(0), *arrays])
 
 
 def offsets(counts: Sequence[int] | Ints) -> Ints:
