@@ -185,7 +185,9 @@ def _lanes(
     part = group.part
     what = [part.segments.which if n == part.compute else part.kinds(n).which for n in range(len(own.kinds))]
     columns = _Columns(
-        *(own.of_group(times) for times in (arrays.starts, arrays.arrivals, arrays.ends)),
+        own.of_group(arrays.starts),
+        own.of_group(arrays.arrivals),
+        own.of_group(arrays.ends),
         part.awaited.tolist(),
         np.concatenate(what).tolist(),
         bytearray(part.num_entries),

@@ -143,15 +143,16 @@ class TableBuilder:
             own = first - self.streams.count + which
             kernels = which == part.compute
             kinds = records(KIND, 0) if kernels else self._add_kinds(classes, number, which)
+            places = (
+                segments if kernels else self.kinds.add(kinds.ravel()) + kinds.shape[1] * np.arange(width)
+            )
             columns = {
                 "first_entry": entries[which],
                 "length": len(stream),
                 "class_stream": first,
                 "kernels": kernels,
                 "pace": paces,
-                "row": segments
-                if kernels
-                else self.kinds.add(kinds.ravel()) + np.arange(width) * kinds.shape[1],
+                "row": places,
                 "times": self.times + np.arange(width),
                 "stride": width,
             }
