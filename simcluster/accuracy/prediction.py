@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache
+from typing import TypeAlias
 
 import numpy as np
 
 from simcluster.accuracy.hardware import HardwareSpec, hardware_of, named_hardware
 from simcluster.accuracy.row import MeasuredRow
-from simcluster.cluster import Cluster, GroupPlacement, Numbers, load_cluster
+from simcluster.accuracy.stated_network import host_rate, stated_cards
+from simcluster.cluster import Cluster, ClusterSpec, GroupPlacement, Numbers, load_cluster
 from simcluster.collectives import AUTO, Operation, all_algorithms, collective_time, group_site_of
 from simcluster.deferred_dataclass import dataclass
+from simcluster.document import validate_data
 from simcluster.errors import PlanError
 
 HOST_COPY = "h2d"
@@ -62,11 +65,14 @@ def predict(rows: Iterable[MeasuredRow], cluster: str | None = None) -> list[Pre
     ``cluster`` names a host for all of them, instead of the table's. Raises ScenarioError if there is no
     such host.
     """
-    chosen = named_hardware(cluster) if cluster else None
-    return [_predicted(row, chosen or hardware_of(row.hardware, row.notes)) for row in rows]
+    if cluster:
+        chosen = named_hardware(cluster)
+        return [_predicted(row, chosen, "") for row in rows]
+    return [_predicted(row, hardware_of(row.hardware, row.notes), row.hardware) for row in rows]
 
 
-def _predicted(row: MeasuredRow, entry: HardwareSpec | None) -> Prediction:
+def _predicted(row: MeasuredRow, entry: HardwareSpec | None, network: str) -> Prediction:
+    """``network``: words that may say how hosts are joined."""
     if row.operation not in PRICED:
         return Prediction(row, reason=f"'{row.operation}' is not an operation that the simulator prices")
     if entry is None:
@@ -74,7 +80,7 @@ def _predicted(row: MeasuredRow, entry: HardwareSpec | None) -> Prediction:
     try:
         if row.operation == HOST_COPY:
             return _host_copy(row, entry)
-        return _collective(row, entry)
+        return _collective(row, entry, network)
     except PlanError as error:
         return Prediction(row, entry.cluster, reason=str(error.problems[0].message))
 
@@ -90,9 +96,10 @@ def _host_copy(row: MeasuredRow, entry: HardwareSpec) -> Prediction:
     return Prediction(row, entry.cluster, how, measured=measured, predicted=seconds)
 
 
-def _collective(row: MeasuredRow, entry: HardwareSpec) -> Prediction:
+def _collective(row: MeasuredRow, entry: HardwareSpec, network: str) -> Prediction:
     operation = OPERATIONS[row.operation]
-    cluster, ranks = _placed(row, entry)
+    cards = _stated(row, entry, network)
+    cluster, ranks = _placed(row, entry, cards)
     num_bytes = row.size * (row.num_devices if row.operation in entry.per_rank else 1)
     if operation is Operation.SEND_RECEIVE and row.num_devices > 2:
         ranks = _busiest_pair(cluster, ranks)
@@ -100,6 +107,8 @@ def _collective(row: MeasuredRow, entry: HardwareSpec) -> Prediction:
     choice = collective_time(operation, where, num_bytes, cluster, _forced(row, operation, where, cluster))
     measured = _measured(row, operation, num_bytes)
     how = f"{choice.algorithm} {choice.protocol}"
+    if cards:
+        how += f" over {cards[0]} x {cards[1]}"
     return Prediction(row, entry.cluster, how, measured=measured, predicted=choice.seconds)
 
 
@@ -120,12 +129,32 @@ def _measured(row: MeasuredRow, operation: Operation, num_bytes: int) -> float:
     return num_bytes / algbw
 
 
+Cards: TypeAlias = tuple[int, str] | None
+"""How many network cards of which bandwidth a host has; None as in the catalog."""
+
+
+def _stated(row: MeasuredRow, entry: HardwareSpec, words: str) -> Cards:
+    """The cards that a row over several hosts states, if those of the catalog differ."""
+    host, devices = _loaded(entry.cluster, 1).host, row.num_devices // row.num_hosts
+    if row.num_hosts == 1 or (rate := host_rate(words, devices)) is None:
+        return None
+    usual = host.network.link.bandwidth * 8
+    if devices < host.num_devices:  # the cards beside these devices are those that the row counts
+        used = max(1, host.network.nics * devices // host.num_devices)
+        return None if rate == used * usual else (host.network.nics, f"{rate / used / 1e9:g} Gbps")
+    cards = stated_cards(host, devices, words)
+    return (cards["nics"], cards.get("bandwidth", f"{usual / 1e9:g} Gbps")) if cards else None
+
+
 @cache
-def _loaded(name: str, hosts: int) -> Cluster:
-    return load_cluster(name, hosts)
+def _loaded(name: str, hosts: int, cards: Cards = None) -> Cluster:
+    if cards is None:
+        return load_cluster(name, hosts)
+    network = {"nics": cards[0], "bandwidth": cards[1]}
+    return validate_data({"host": {"use": name, "network": network}, "hosts": hosts}, ClusterSpec).build()
 
 
-def _placed(row: MeasuredRow, entry: HardwareSpec) -> tuple[Cluster, Numbers]:
+def _placed(row: MeasuredRow, entry: HardwareSpec, cards: Cards) -> tuple[Cluster, Numbers]:
     """The cluster and the ranks' places on it; PlanError where the row does not fit on it."""
     if row.num_devices < 2:
         raise PlanError(f"{row.operation} of one device")
@@ -140,7 +169,7 @@ def _placed(row: MeasuredRow, entry: HardwareSpec) -> tuple[Cluster, Numbers]:
     stride = host.pod.num_hosts if host.pod and entry.apart else 1
     first = np.arange(hosts, dtype=np.int64) * stride * host.num_devices
     ranks = first[:, np.newaxis] + np.array(places[:per_host], dtype=np.int64)
-    return _loaded(entry.cluster, (hosts - 1) * stride + 1), ranks.ravel()
+    return _loaded(entry.cluster, (hosts - 1) * stride + 1, cards), ranks.ravel()
 
 
 def _busiest_pair(cluster: Cluster, ranks: Numbers) -> Numbers:

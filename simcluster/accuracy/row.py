@@ -8,6 +8,7 @@ from pathlib import Path
 
 from simcluster.accuracy.table import parse_count, parse_figure, parse_size, read_table
 from simcluster.deferred_dataclass import dataclass
+from simcluster.errors import Problem
 
 COLUMNS = (
     "id",
@@ -80,13 +81,14 @@ class MeasuredRow:
         return SUSTAINED_BYTES if self.num_bytes is None else self.num_bytes
 
 
-def read_rows(path: str | Path) -> list[MeasuredRow]:
+def read_rows(path: str | Path, refused: list[Problem] | None = None) -> list[MeasuredRow]:
     """The rows of a file, in its order.
 
-    Raises ScenarioError, with every problem and its ``file:line``: columns that are missing, numbers that
-    are none, counts below one, rows without any figure.
+    Raises ScenarioError, with every problem and its ``file:line:column``: columns that are missing, numbers
+    that are none, counts below one, rows without any figure. What is wrong with single rows goes into
+    ``refused``, if that is given.
     """
-    return read_table(path, COLUMNS, _REQUIRED, _row)
+    return read_table(path, COLUMNS, _REQUIRED, _row, refused)
 
 
 def operation_named(words: str) -> str:

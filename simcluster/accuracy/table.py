@@ -26,6 +26,14 @@ _SHORT = re.compile(r"([0-9]{1,4}) ?([KMG])(?:i?B)?", re.IGNORECASE)
 _SHIFTS = {"K": 10, "M": 20, "G": 30}
 
 
+class CellError(ValueError):
+    """A cell that cannot be read; ``title`` is that of its column."""
+
+    def __init__(self, title: str, message: str) -> None:
+        super().__init__(f"{title} {message}")
+        self.title = title
+
+
 def column_titles(path: str | Path) -> list[str]:
     """The titles of a file's columns; ScenarioError if it cannot be read or is no CSV."""
     reader = _reader(path)
@@ -40,21 +48,31 @@ def read_table(
     columns: Sequence[str],
     required: Sequence[str],
     make: Callable[[int, Mapping[str, str]], Row],
+    refused: list[Problem] | None = None,
 ) -> list[Row]:
     """``make(line, cells by title)`` of every row that is not empty, in order.
 
-    Raises ScenarioError, with every problem and its ``file:line``: columns that are missing, rows of another
-    length, no rows at all, and the ValueErrors of ``make``.
+    Raises ScenarioError, with every problem and its ``file:line:column``: columns that are missing, no rows
+    at all, rows of another length, and the ValueErrors of ``make``. The problems of single rows go into
+    ``refused``, if that is given, and only where no row can be read are they raised.
     """
-    problems: list[Problem] = []
+    wrong: dict[int, Problem] = {}
     rows: list[Row] = []
-    for line, cells in _cells(path, columns, required):
+    text = text_of(path)
+    for line, cells in _cells(path, text, columns, required, wrong):
         try:
             rows.append(make(line, cells))
+        except CellError as error:
+            place = _place(text, line, list(cells).index(error.title))
+            wrong[line] = Problem(str(error), where=f"{path}:{place}")
         except ValueError as error:
-            problems.append(Problem(str(error), where=f"{path}:{line}"))
-    if problems:
-        raise ScenarioError(*problems)
+            wrong[line] = Problem(str(error), where=f"{path}:{line}")
+    problems = [wrong[line] for line in sorted(wrong)]
+    if refused is None or not rows:
+        if problems:
+            raise ScenarioError(*problems)
+    else:
+        refused += problems
     return rows
 
 
@@ -65,7 +83,7 @@ def parse_count(cells: Mapping[str, str], title: str) -> int | None:
         return None
     number = parse_whole(text)
     if not number:
-        raise ValueError(f"{title} '{text}' is not a whole number of at least one")
+        raise CellError(title, f"'{text}' is not a whole number of at least one")
     return number
 
 
@@ -101,16 +119,16 @@ def parse_figure(cells: Mapping[str, str], title: str) -> float | None:
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{title} '{text}' is not a number above zero")
+        raise CellError(title, f"'{text}' is not a number above zero")
     return value
 
 
 def _cells(
-    path: str | Path, columns: Sequence[str], required: Sequence[str]
+    path: str | Path, text: str, columns: Sequence[str], required: Sequence[str], wrong: dict[int, Problem]
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    problems: list[Problem] = []
+    """The line and the cells by title of every row; ``wrong`` gets the rows of another length, by line."""
     rows: list[tuple[int, dict[str, str]]] = []
-    reader = _reader(path)
+    reader = _lines(text)
     try:
         head = _head(reader)
         if missing := [column for column in required if column not in head]:
@@ -123,22 +141,42 @@ def _cells(
                 continue
             where = f"{path}:{reader.line_num}"
             if len(cells) != len(head):
-                problems.append(Problem(f"{len(cells)} cells, but {len(head)} titles", where=where))
+                wrong[reader.line_num] = Problem(f"{len(cells)} cells, but {len(head)} titles", where=where)
                 continue
             rows.append((reader.line_num, dict(zip(head, (cell.strip() for cell in cells), strict=True))))
     except csv.Error as error:
-        problems.append(_no_csv(path, reader, error))
-    if not problems and not rows:
-        problems.append(Problem("the file has titles, but no rows", where=str(path)))
-    if problems:
-        raise ScenarioError(*problems)
+        raise ScenarioError(*wrong.values(), _no_csv(path, reader, error)) from None
+    if not wrong and not rows:
+        raise ScenarioError(Problem("the file has titles, but no rows", where=str(path)))
     yield from rows
+
+
+def _place(text: str, last: int, index: int) -> str:
+    """``line:column`` of the cell of this index, counted from 0, in the row that ends on line ``last``."""
+    lines = io.StringIO(text, newline=None).read().split("\n")
+    line = last
+    while line > 1 and "\n".join(lines[line - 1 : last]).count('"') % 2:
+        line -= 1
+    quoted, column = False, 1
+    for character in "\n".join(lines[line - 1 : last]):
+        if not index:
+            break
+        column += 1
+        quoted ^= character == '"'
+        index -= character == "," and not quoted
+        if character == "\n":
+            line, column = line + 1, 1
+    return f"{line}:{column}"
 
 
 def _reader(path: str | Path) -> Reader:
     """The lines of a file as lists of cells, whatever ends its lines."""
+    return _lines(text_of(path))
+
+
+def _lines(text: str) -> Reader:
     # A text that is opened without translation keeps the ends of its lines, all of which the reader knows.
-    return csv.reader(io.StringIO(text_of(path), newline=""), strict=True)
+    return csv.reader(io.StringIO(text, newline=""), strict=True)
 
 
 def _no_csv(path: str | Path, reader: Reader, error: csv.Error) -> Problem:

@@ -2,8 +2,6 @@
 of a step.
 """
 
-from typing import TYPE_CHECKING
-
 from simcluster.analysis.lazy_trace import LazyTrace
 from simcluster.analysis.memory_usage import (
     RULE,
@@ -24,29 +22,19 @@ from simcluster.analysis.metrics import (
     INFERENCE_METRICS,
     METRICS,
     SHARED_METRICS,
-    dispatch_counts,
     inference_figures,
     summarise_run,
     summarise_servers,
     time_use_document,
     wait_times,
 )
-from simcluster.analysis.placed_program import PlacedProgram
-from simcluster.analysis.timeline import find_idle_gaps, instruction_times, record_run
-from simcluster.lazy_exports import exported_lazily
-
-if TYPE_CHECKING:
-    from simcluster.analysis.critical_path import (
-        critical_path_document,
-        may_have_critical_path,
-    )
-else:
-    __getattr__ = exported_lazily(
-        __name__,
-        {
-            "critical_path": "critical_path_document may_have_critical_path",
-        },
-    )
+from simcluster.analysis.timeline import (
+    NameIndex,
+    find_idle_gaps,
+    instruction_times,
+    number_by_appearance,
+    record_run,
+)
 
 __all__ = [
     "ATTENTION_METRICS",
@@ -59,16 +47,14 @@ __all__ = [
     "MemoryRule",
     "MemoryUse",
     "MemoryVerdict",
-    "PlacedProgram",
-    "critical_path_document",
+    "NameIndex",
     "deciding_verdict",
-    "dispatch_counts",
     "find_idle_gaps",
     "headroom",
     "inference_figures",
     "instruction_times",
-    "may_have_critical_path",
     "memory_maxima",
+    "number_by_appearance",
     "overall_verdict",
     "program_of",
     "record_run",

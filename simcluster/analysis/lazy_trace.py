@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from simcluster.analysis.memory_usage import AllocationAccount
-from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import find_idle_gaps, record_run
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import ClassTiming, Timing
 from simcluster.errors import TraceError
+from simcluster.program import PlacedProgram
 from simcluster.trace import LazyRecording, Recording, Table
 
 MOST_EXPANDED = 2**23

@@ -2,7 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from simcluster.layout.axis import base_axis, restricted_axis, rooted_groups, whole, whole_axes, without_root
+from simcluster.layout.axis import (
+    base_axis,
+    restricted_axis,
+    rooted_axis,
+    rooted_groups,
+    whole,
+    whole_axes,
+    without_root,
+)
 from simcluster.layout.device_matrix import REPEATED, DeviceMatrix, Side, SubAxis
 from simcluster.layout.dims import Dims, Window
 from simcluster.layout.halo import Halo
@@ -61,6 +69,7 @@ __all__ = [
     "needed_padding",
     "padding_refusal",
     "restricted_axis",
+    "rooted_axis",
     "rooted_groups",
     "spans",
     "unsplit_mesh",

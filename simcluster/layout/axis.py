@@ -54,6 +54,14 @@ def rooted_groups(axes: Sequence[str], place: int) -> Axis:
     return Axis(f"{'+'.join(axes)}@{place}", base, groups, whole_axes(axes))
 
 
+def rooted_axis(axis: str, place: int, size: int) -> str:
+    """The axis ``axis`` of a mesh with its coordinate ``place`` first: ``pipeline@3``."""
+    if place == 0:
+        return axis
+    others = (other for other in range(size) if other != place)
+    return Axis(f"{axis}@{place}", axis, axis, whole_axes((axis,)), (place, *others))
+
+
 def piece(axis: str, index: int) -> Axis:
     """A part of an axis that splits written in numbers cut, counted from the outermost: ``tensor.0``."""
     text = f"{axis}.{index}"

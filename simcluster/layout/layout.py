@@ -32,9 +32,9 @@ class Layout:
     """Which mesh axes split which dim of a tensor, and over which axes its values are partial.
 
     ``dims`` holds per tensor dim an *ordered* tuple of axes, outer first. ``partial`` maps an axis to the
-    reduction (``sum``, ``max``, ``min``) that is still due over it, sorted by axis. ``flat`` axes split what
-    is left after ``dims``, flattened and padded, into equal runs (ZeRO's flat buffer). An axis in none of
-    them holds replicas. ``halos``, by rising dim, are what ranks have of their neighbours
+    reduction (``sum``, ``max``, ``min``, ``logsumexp``) that is still due over it, sorted by axis. ``flat``
+    axes split what is left after ``dims``, flattened and padded, into equal runs (ZeRO's flat buffer). An
+    axis in none of them holds replicas. ``halos``, by rising dim, are what ranks have of their neighbours
     along dims that are split.
     """
 

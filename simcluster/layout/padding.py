@@ -12,7 +12,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 from simcluster.layout.dims import Dims
 
-_NEUTRAL: Mapping[str, float] = {"sum": 0.0, "max": -math.inf, "min": math.inf}
+_NEUTRAL: Mapping[str, float] = {
+    "sum": 0.0,
+    "max": -math.inf,
+    "min": math.inf,
+    "logsumexp": -math.inf,
+}
 
 
 def needed_padding(

@@ -40,6 +40,15 @@ class FrameworkDependent(Protocol):
 
 
 @runtime_checkable
+class LatentHeads(Protocol):
+    """A model that may have latent attention, whose heads of values are smaller than those of keys."""
+
+    def with_filled_heads(self, multiple: int) -> Model:
+        """The same mathematics where attention kernels want heads of a ``multiple`` of this size."""
+        ...
+
+
+@runtime_checkable
 class Routed(Protocol):
     """A model in which a router may choose experts for every token."""
 

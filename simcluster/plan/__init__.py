@@ -2,6 +2,7 @@
 it.
 """
 
+from simcluster.plan.autodiff import training_flops
 from simcluster.plan.data import DataSpec, InputPipeline, MicroBatches, given_feed_layouts, shard_rows
 from simcluster.plan.diagnostics import (
     MOST_BYTES,
@@ -23,6 +24,7 @@ from simcluster.plan.execution import (
     ReadyTimes,
     kernel_nodes,
 )
+from simcluster.plan.fine_tuning import adapter_targets, frozen_parameters, is_target
 from simcluster.plan.modes import make_plan
 from simcluster.plan.optimizer import gathered_name, parameter_names, whole_name
 from simcluster.plan.parameter_server import (
@@ -34,6 +36,7 @@ from simcluster.plan.parameter_server import (
     server_of_key,
 )
 from simcluster.plan.pass_list import PASSES, Pass, PassList
+from simcluster.plan.passes import fine_tuned
 from simcluster.plan.pipeline import (
     BACKWARD,
     FORWARD,
@@ -197,6 +200,7 @@ __all__ = [
     "TrainingSpec",
     "VirtualStages",
     "activation_peaks",
+    "adapter_targets",
     "assign_subgraphs",
     "boundary_dims",
     "check_passes",
@@ -208,10 +212,13 @@ __all__ = [
     "expert_counts",
     "expert_parts",
     "explicit_sharding",
+    "fine_tuned",
+    "frozen_parameters",
     "fusible_reductions",
     "gathered_name",
     "given_feed_layouts",
     "instance_patterns",
+    "is_target",
     "kernel_nodes",
     "layers_by_block_method",
     "local_bytes",
@@ -232,6 +239,7 @@ __all__ = [
     "serve_parameters",
     "server_of_key",
     "shard_rows",
+    "training_flops",
     "ulysses_entry",
     "update_of",
     "whole_name",

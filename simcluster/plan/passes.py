@@ -10,11 +10,12 @@ from simcluster.layout import Layout, Mesh
 from simcluster.model import Graph, Rules
 from simcluster.plan.autodiff import ALL, accumulate, differentiate, split_backward
 from simcluster.plan.execution import fuse
+from simcluster.plan.fine_tuning import add_adapters, freeze
 from simcluster.plan.offload import offload, place_offloaded_state, place_on_hosts
 from simcluster.plan.optimizer import OptimizerPlan, clip, decompose_updates, optimize, use_sparse_gradients
 from simcluster.plan.overlap import chunk_collectives
-from simcluster.plan.pass_list import Pass
-from simcluster.plan.pipeline import VirtualStages, has_split_backward, place
+from simcluster.plan.pass_list import Pass, PassList
+from simcluster.plan.pipeline import VirtualStages, has_split_backward, place, spread_vocabulary
 from simcluster.plan.plan import PipelinePlan, Placement
 from simcluster.plan.precision import (
     Numerics,
@@ -36,7 +37,14 @@ from simcluster.plan.redistribution import RedistributionPlanner
 from simcluster.plan.rules import OffloadPlan, ShardRequest
 from simcluster.plan.sequence import balance_causal_order, slice_sequence, to_ring_attention
 from simcluster.plan.sharding import group_batch_statistics, shard
-from simcluster.plan.spec import FrameworkSpec, ParallelSpec, RecomputeSpec, ShardingChoice
+from simcluster.plan.spec import (
+    FrameworkSpec,
+    InferenceSpec,
+    ParallelSpec,
+    RecomputeSpec,
+    ShardingChoice,
+    Task,
+)
 from simcluster.plan.strategies import Strategies
 from simcluster.plan.subgraphs import assign_backward_to_subgraphs, assign_subgraphs
 from simcluster.plan.switches import WeightCopies
@@ -58,9 +66,30 @@ def sequence_passes(ways: int, slices: int, axis: str, *, ring: bool, masked: bo
         )
 
 
+def fine_tuning_passes(task: Task) -> Iterator[Pass]:
+    """Which weights are not trained, and the adapters that are trained instead."""
+    if isinstance(task, InferenceSpec):
+        return
+    if task.frozen_patterns:
+        patterns, lora = task.frozen_patterns, task.lora is not None
+        yield Pass("freeze", partial(freeze, patterns=patterns, adapted=lora))
+    if task.lora is not None:
+        yield Pass("add_adapters", partial(add_adapters, adapters=task.lora.build()))
+
+
+def fine_tuned(graph: Graph, task: Task) -> Graph:
+    """The forward graph with frozen weights and adapters as a task has them."""
+    return PassList.of(graph).then(*fine_tuning_passes(task)).graph
+
+
 def place_layers(layers: Sequence[int], chain: VirtualStages) -> Pass:
     """The pass that gives virtual stages their layers."""
     return Pass("place", partial(place, layers=layers, chain=chain))
+
+
+def vocabulary_spreading(operators: Sequence[str], method: str) -> Pass:
+    """The pass that puts the embedding and the output layer on all stages."""
+    return Pass("spread_vocabulary", partial(spread_vocabulary, operators=tuple(operators), method=method))
 
 
 def subgraph_assignment(shards: Sequence[ShardRequest]) -> Pass:
@@ -101,11 +130,20 @@ def sharding_pass(
     sharder: RedistributionPlanner,
     feeds: Mapping[str, Layout],
     decomposed: Collection[str],
+    stage_axis: str,
 ) -> Pass:
     """The pass that gives every value a layout; families ``decomposed`` run as their passes."""
     return Pass(
         "shard",
-        partial(shard, strategies=strategies, mesh=mesh, router=sharder, feeds=feeds, passes=decomposed),
+        partial(
+            shard,
+            strategies=strategies,
+            mesh=mesh,
+            router=sharder,
+            feeds=feeds,
+            passes=decomposed,
+            stage_axis=stage_axis,
+        ),
     )
 
 
@@ -204,9 +242,14 @@ class Passes:
         """What is computed or cast once more for the backward."""
         spec = self.parallel.recompute
         yield Pass("recompute_layers", partial(_recompute_layers, spec=spec))
-        patterns, collectives = spec.operators, spec.collectives
         yield Pass(
-            "recompute_operators", partial(recompute_operators, patterns=patterns, collectives=collectives)
+            "recompute_operators",
+            partial(
+                recompute_operators,
+                patterns=spec.operators,
+                keep_outputs=spec.keep_outputs,
+                collectives=spec.collectives,
+            ),
         )
         if spec.slice:
             yield Pass(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -114,7 +115,11 @@ class PlanValues(Planner):
 
         operators = model.vocabulary_operators
         ways = vocabulary_divisor_of(operators, unpadded, rules, placement.mesh, placement.roles)
-        return padded(model, self.framework.vocabulary_multiple * ways)
+        multiple = self.framework.vocabulary_multiple * ways
+        if self.parallel.schedule.vocabulary:
+            # A multiple of twice the stages, as in the paper (arXiv 2411.05288).
+            multiple = math.lcm(multiple, 2 * ways * placement.mesh.size(placement.stage_axis))
+        return padded(model, multiple)
 
     def _pipeline(self, placement: Placement) -> PipelinePlan:
         """What the stages do, with how many micro-batches."""

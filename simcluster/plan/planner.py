@@ -11,6 +11,7 @@ from simcluster.model import (
     Generative,
     Graph,
     Model,
+    WithVocabulary,
     generation_refusal,
     vocabulary_of,
 )
@@ -36,12 +37,14 @@ from simcluster.plan.pass_list import PassList
 from simcluster.plan.passes import (
     Passes,
     derivative_passes,
+    fine_tuning_passes,
     place_layers,
     sequence_passes,
     sequence_slicing,
     sharding_pass,
     sparse_gradients,
     subgraph_assignment,
+    vocabulary_spreading,
 )
 from simcluster.plan.plan import PipelinePlan, Placement, Plan
 from simcluster.plan.plan_values import PlanValues
@@ -169,7 +172,7 @@ class StrategyPlanner(PlanValues):
             unsliced = unsliced.then(place_layers(pipeline.layers, pipeline.chain))
             logical = self._differentiated(unsliced, pipeline, numerics, optimizer).graph
         feeds = self._feeds(logical, placement)
-        layouts = sharding_pass(strategies, mesh, sharder, feeds, self.framework.passes)
+        layouts = sharding_pass(strategies, mesh, sharder, feeds, self.framework.passes, placement.stage_axis)
         return ShardedModel(
             model=model,
             placement=placement,
@@ -193,6 +196,9 @@ class StrategyPlanner(PlanValues):
         length = slice_length(self.task.seq_len, pipeline.slices)
         forward = self._forward(model, length, placement, pipeline, numerics)
         forward = forward.then(place_layers(pipeline.layers * pipeline.num_passes, pipeline.chain))
+        if method := self.parallel.schedule.vocabulary:
+            operators = model.vocabulary_operators if isinstance(model, WithVocabulary) else ()
+            forward = forward.then(vocabulary_spreading(operators, method))
         shards = self._shards()
         subgraphs = assign_subgraphs(forward.graph, shards)[1]
         return forward.then(subgraph_assignment(shards)) if shards else forward, subgraphs
@@ -242,7 +248,8 @@ class StrategyPlanner(PlanValues):
             raise PlanError("no axis of the mesh splits sequences", path="parallel.context", hint=hint)
         axis = slices[0] if slices else ""
         made = PassList.of(forward).then(
-            *sequence_passes(ways, placement.mesh.product(slices), axis, ring=ring, masked=masked)
+            *fine_tuning_passes(self.task),
+            *sequence_passes(ways, placement.mesh.product(slices), axis, ring=ring, masked=masked),
         )
         check_tensors(made.graph)
         return made
@@ -257,6 +264,7 @@ class StrategyPlanner(PlanValues):
         """How operators are split."""
         mesh, pads = placement.mesh, self.parallel.pads
         written = assign_strategies(placed, self._rules(mesh), mesh, placement.roles, pads=pads)
+        written = written.over_stages(placed, placement.stage_axis)
         if not (self.parallel.propagate or subgraphs):
             return written
         fixed = None

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from simcluster.cluster import Cluster
 from simcluster.collectives import Selection
 from simcluster.deferred_dataclass import dataclass
-from simcluster.model import FrameworkDependent, Model
+from simcluster.model import FrameworkDependent, LatentHeads, Model
 from simcluster.plan.data import InputPipeline
 from simcluster.plan.plan import Plan
 from simcluster.plan.spec import FrameworkSpec, ParallelSpec, Task
@@ -38,10 +38,12 @@ class Planner(ABC):
         """The model with the framework's kernels: its attention, its format of logits."""
         if not isinstance(model, FrameworkDependent):
             return model
-        return model.computed(
+        computed = model.computed(
             flash=self.framework.attention is not AttentionKernels.UNFUSED,
             logits=DType.FP32 if self.framework.logits is LogitsFormat.FP32 else None,
         )
+        multiple = self.framework.latent_head_multiple
+        return computed.with_filled_heads(multiple) if isinstance(computed, LatentHeads) else computed
 
     @abstractmethod
     def plan(self) -> Plan:

@@ -65,6 +65,7 @@ from simcluster.program.lowering import (
     runs_on_host,
 )
 from simcluster.program.parameter_server import GATE, PULL, PUSH
+from simcluster.program.placed import PlacedProgram, call_counts, dispatch_counts, sent_bytes
 from simcluster.program.routing import routed_slots, serves_all_tokens
 from simcluster.program.symmetry import (
     TRANSFERS,
@@ -126,6 +127,7 @@ __all__ = [
     "LinkLoading",
     "PersistentBuffer",
     "PhaseKey",
+    "PlacedProgram",
     "Program",
     "ProgramLoads",
     "RankClasses",
@@ -137,9 +139,11 @@ __all__ = [
     "StepGate",
     "TenantLoad",
     "build",
+    "call_counts",
     "charged_to",
     "check_program",
     "crossing_ties",
+    "dispatch_counts",
     "find_class_splits",
     "host_path_of",
     "is_host_stream",
@@ -156,6 +160,7 @@ __all__ = [
     "routed_slots",
     "runs_kernels",
     "runs_on_host",
+    "sent_bytes",
     "serves_all_tokens",
     "unit_bucket_members",
     "without_redundant_links",

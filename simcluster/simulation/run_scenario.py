@@ -10,12 +10,8 @@ from typing import Any
 import numpy as np
 
 from simcluster._version import __version__
-from simcluster.analysis import (
-    LazyTrace,
-    inference_figures,
-    may_have_critical_path,
-    time_use_document,
-)
+from simcluster.analysis import LazyTrace, inference_figures, time_use_document
+from simcluster.critical_path import may_have_critical_path
 from simcluster.engine import Progress, Timing
 from simcluster.errors import SimclusterError
 from simcluster.garbage import no_collection
@@ -106,7 +102,7 @@ def _provenance(built: BuiltScenario) -> dict[str, Any]:
 
 def _critical_path(built: BuiltScenario, timing: Timing) -> dict[str, Any]:
     """What decides when the run ends."""
-    from simcluster.analysis import critical_path_document
+    from simcluster.critical_path import critical_path_document
 
     return critical_path_document(built.placed, timing, built.scenario.spec.run.steps)
 

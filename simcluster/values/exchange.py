@@ -10,6 +10,8 @@ import numpy as np
 from simcluster.layout import FLAT, Layout, Mesh, Movement, MovementKind
 from simcluster.model import Array
 
+_COMBINED = {"max": np.maximum, "min": np.minimum, "prod": np.multiply, "logsumexp": np.logaddexp}
+
 
 def local_part(whole: Array, layout: Layout, mesh: Mesh, rank: int) -> Array:
     """The part of ``whole`` that ``layout`` gives ``rank``, padded with zeros to the local shape."""
@@ -127,7 +129,7 @@ def slice_array(movement: Movement, array: Array, mesh: Mesh, rank: int) -> Arra
 
 def _reduced(arrays: Sequence[Array], reduction: str) -> Array:
     if reduction != "sum":
-        combine = {"max": np.maximum, "min": np.minimum, "prod": np.multiply}[reduction]
+        combine = _COMBINED[reduction]
         return np.asarray(combine.reduce(list(arrays)))
     return np.asarray(sum(arrays[1:], arrays[0]))
 

@@ -227,7 +227,8 @@ class Oracle:
         while one_pass.forwards:
             instance, block, values = one_pass.forwards.pop()
             for name in block.outputs:
-                values[block.gradients[name]] = returned[instance.output(name)]
+                if name in block.gradients:
+                    values[block.gradients[name]] = returned[instance.output(name)]
             region = one_pass.region(instance, step, self.source.seed)
             self._backward(instance, block, values, gradients, region)
             for inner, outer in zip(block.inputs, instance.inputs, strict=True):

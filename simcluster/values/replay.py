@@ -289,14 +289,16 @@ class Replay:
         if movement.kind in ROUTED:
             made, moved = route_arrays(movement, given), self._along(movement, members, given, number)
         else:
-            kind = members[0].code.slots[calls[0].outputs[0]].type
-            arrays = [array for (array,) in given]
+            kind = members[0].code.slots[(*calls[0].outputs, *calls[0].inputs)[0]].type
+            # Of a broadcast, the root alone may give something, and keep it.
+            arrays = [array for (array,) in given] if all(given) else [given[0][0]] * len(given)
             axes = [self.mesh.size(axis) for axis in movement.axes]
             results = exchange_arrays(movement, arrays, kind.shape, axes)
             made = [[array] for array in results]
             moved = kind.dtype.num_bytes(crossing_elements(movement, arrays, results))
         for event, call, results in zip(members, calls, made, strict=True):
-            for position, (index, array) in enumerate(zip(call.outputs, results, strict=True)):
+            # Who gives something may get nothing.
+            for position, (index, array) in enumerate(zip(call.outputs, results, strict=bool(call.outputs))):
                 self._buffers.make(event, index, array, adds=position in call.adds)
         return moved
 
@@ -419,7 +421,12 @@ def _exchanged(event: Event) -> list[tuple[object, ...]]:
     """Of every tensor of a collective how it moves, and what of it every member brings alike."""
     slots = event.code.slots
     return [
-        (call.operator, *(() if call.operator.kind in ROUTED else (slots[slot].type for slot in call.inputs)))
+        (call.operator, *(slots[slot].type for slot in _moved(call) if call.operator.kind not in ROUTED))
         for call in event.instruction.calls
         if isinstance(call.operator, Movement)
     ]
+
+
+def _moved(call: Call) -> tuple[int, ...]:
+    """The slots of what a member brings; of what it gets where it brings nothing, as in a broadcast."""
+    return call.inputs or call.outputs

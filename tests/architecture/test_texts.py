@@ -25,6 +25,7 @@ READERS = {
     "report/html/scenario_yaml.py": "which texts YAML reads as they are",
     "report/perfetto/flow_arrows.py": SAVED,
     "report/terminal/weight_layouts.py": SAVED,
+    "simulation/verification/shrink_fine_tuning.py": "patterns that users write",
     "simulation/verification/shrink_offload.py": "patterns that users write",
 }
 """The modules that use regular expressions, and what they read."""
@@ -50,6 +51,7 @@ CUTTERS = {
     "model/huggingface/model_types.py": "keys in files of other tools",
     "model/operators/contraction.py": "einsum's notation",
     "model/operators/ring_attention.py": "pairs of names, in the notation of the module",
+    "plan/fine_tuning/low_rank_adapters.py": "names of weights, by which users name targets",
     "plan/overlap/collective_matmul.py": "names of chunks, which digests read",
     "plan/pass_list.py": "docstrings",
     "plan/pipeline/action.py": "timetables that users write",

@@ -162,7 +162,9 @@ class Ranks:
         """What a rank holds once the partial values of its group are reduced."""
         reductions = {how for _, how in layout.partial}
         assert len(reductions) < 2
-        combine = {"max": np.maximum, "min": np.minimum}.get(next(iter(reductions), "sum"), np.add)
+        combine = {"max": np.maximum, "min": np.minimum, "logsumexp": np.logaddexp}.get(
+            next(iter(reductions), "sum"), np.add
+        )
 
         def own(each: int):
             return combine.reduce([values[other] for other in self.mates(each, layout.partial_axes)])

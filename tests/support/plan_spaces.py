@@ -140,6 +140,7 @@ UNUSUAL = (
     "copies",
     "unequal routing",
     "propagation",
+    "adapters",
     "piece as a graph",
 )
 """What small plans tell less about, or nothing."""
@@ -187,6 +188,8 @@ def unusual_scenario(kind: str, seed: int) -> Scenario:
     elif kind == "unequal routing":
         model["experts"] = {"count": 8, "top_k": 2, "ffn": 512}
         training["routing"] = draw.choice(["zipf:0.5", "zipf:1.2", "normal:0.3"])
+    elif kind == "adapters":
+        training["lora"] = {"rank": 8, "targets": draw.choice([["all-linear"], ["layers.1.*"]])}
     elif kind == "propagation":
         parallel |= {
             "propagate": True,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from simcluster.accuracy.table import parse_figure, parse_whole, read_table
+from simcluster.accuracy.table import CellError, parse_figure, parse_whole, read_table
 from simcluster.deferred_dataclass import dataclass
+from simcluster.errors import Problem
 
 COUNTS = ("batch", "m", "n", "k", "heads", "kv_heads", "head_dim", "seq_q", "seq_kv", "elements")
 COLUMNS = (
@@ -77,13 +78,13 @@ class MeasuredKernel:
         return self.counts.get(column, otherwise)
 
 
-def read_kernels(path: str | Path) -> list[MeasuredKernel]:
+def read_kernels(path: str | Path, refused: list[Problem] | None = None) -> list[MeasuredKernel]:
     """The rows of a file, in its order.
 
-    Raises ScenarioError, with every problem and its ``file:line``: columns that are missing, numbers that
-    are none.
+    Raises ScenarioError, with every problem and its ``file:line:column``: columns that are missing, numbers
+    that are none. What is wrong with single rows goes into ``refused``, if that is given.
     """
-    return read_table(path, COLUMNS, _REQUIRED, _kernel)
+    return read_table(path, COLUMNS, _REQUIRED, _kernel, refused)
 
 
 def _kernel(line: int, written: Mapping[str, str]) -> MeasuredKernel:
@@ -93,10 +94,10 @@ def _kernel(line: int, written: Mapping[str, str]) -> MeasuredKernel:
             continue
         number = parse_whole(text)
         if number is None:
-            raise ValueError(f"{title} '{text}' is not a whole number")
+            raise CellError(title, f"'{text}' is not a whole number")
         if number:
             counts[title] = number
     time = parse_figure(written, "time_us")
     if time is None:
-        raise ValueError("time_us is missing")
+        raise CellError("time_us", "is missing")
     return MeasuredKernel(line, written, counts, time * 1e-6)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from simcluster.accuracy.runs.mixture import stated_experts
+from simcluster.accuracy.runs.mixture import stated_experts, stated_numbers
 from simcluster.accuracy.runs.row import MeasuredRun
 from simcluster.accuracy.runs.uneven_stages import idle_layers
 from simcluster.accuracy.runs.words import known_words
@@ -129,6 +129,8 @@ def _with_sizes(run: MeasuredRun, model: dict[str, Any], *, of_row: bool) -> Arc
     model = model | _stated(run, tuple(size for size in _SIZES if ModelSpec.family_knows(family, size)))
     if "use" in model and "latent" in _catalog_sizes(model["use"]):
         model.pop("kv_heads", None)
+    if "use" in model and "experts" in _catalog_sizes(model["use"]) and (numbers := stated_numbers(run)):
+        model["experts"] = numbers
     if model.get("family") == "gpt" or str(model.get("use", "")).startswith("mpt"):
         longest = max(run.counts["seq_len"], int(model.get("max_positions", 0)))
         if model.get("positions", "learned") == "learned":

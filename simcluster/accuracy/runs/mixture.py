@@ -20,6 +20,8 @@ _INNER = re.compile(
 _BETWEEN = re.compile(
     r"every (?:other|2nd|second) (?:layer|block)|interleav(?:ed|ing) (?:moe|dense)", re.IGNORECASE
 )
+_DENSE_FIRST = re.compile(r"first-k-dense-replace=(\d+)")
+"""How many layers without experts are before those with, as MindSpeed has it."""
 _MIXTURE = re.compile(r"\bmoe\b|experts", re.IGNORECASE)
 _NAMED = re.compile(r"\bmoe\b|\d+x\d+b|[-_ ]a\d+(?:\.\d+)?b\b", re.IGNORECASE)
 """Names of mixtures: ``GPT4-MoE``, ``8x22b``, ``30B-A3B``."""
@@ -49,3 +51,14 @@ def stated_experts(run: MeasuredRun) -> dict[str, Any] | None:
     if (dense := _DENSE.search(notes)) is None:
         return {"experts": experts}
     return {"experts": {**experts, "dense_layers": int(dense[1])}, "ffn": int(dense[2])}
+
+
+def stated_numbers(run: MeasuredRun) -> dict[str, int]:
+    """What notes say of the experts of a model whose architecture is known: how many, how many a token
+    uses, and how many layers are dense. Empty where they do not say all of it.
+    """
+    notes = run.words.get("notes", "")
+    count, chosen, dense = _COUNT.search(notes), _CHOSEN.search(notes), _DENSE_FIRST.search(notes)
+    if not (count and chosen and dense):
+        return {}
+    return {"count": int(count[1] or count[2]), "top_k": int(chosen[1]), "dense_layers": int(dense[1])}

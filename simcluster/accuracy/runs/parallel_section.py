@@ -31,6 +31,12 @@ _SCHEDULES = {
 _FOUND_BY_SEARCH = ("zb-1p", "zb-2p")
 """Zero-bubble schedules that a search makes within the memory of 1F1B, or twice that (arXiv 2401.10241)."""
 
+_VOCABULARY = {
+    "method vocab-1": "two_barriers",
+    "method interlaced": "interlaced",
+}
+"""How notes say that all stages share the vocabulary (arXiv 2411.05288), and how."""
+
 _OVERLAPPED_EXPERTS = "moe_a2a_overlap=True"
 """How notes say, as ``_a2a_ovlp_`` in names of tests, that a forward runs beside a backward, so that
 exchanges of tokens hide behind products (overlap_moe_expert_parallel_comm of Megatron-Core)."""
@@ -222,4 +228,9 @@ def _schedule(run: MeasuredRun) -> tuple[dict[str, Any], tuple[str, ...]]:
         return {}, ("1F1B without interleaving: the number of chunks is not stated",)
     if chunks > (2 if kind in _TWO_CHUNKS else 1):
         raise PlanError(f"the schedule {named} with {chunks} chunks a device")
-    return ({} if kind == "1f1b" else {"kind": kind}), ()
+    schedule = {} if kind == "1f1b" else {"kind": kind}
+    for words, method in _VOCABULARY.items():
+        if words in run.words.get("notes", ""):
+            # Transfers between stages overlap: the schedules run on the zero-bubble runtime (from memory).
+            schedule = {"kind": kind, "vocabulary": method, "p2p": "overlapped"}
+    return schedule, ()

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 from simcluster.accuracy.hardware import HardwareSpec, named_hardware
 from simcluster.accuracy.prediction import FigurePrediction
 from simcluster.accuracy.runs.first_step import first_step_peaks
@@ -27,6 +29,8 @@ class RunFigure(enum.StrEnum):
     STEP = "step time"
     MEMORY = "peak memory"
     ACTIVATIONS = "activation memory"
+    ACTIVATION_SHARE = "activations of tensor parallelism"
+    """Activation memory beside that of the same plan without sequence parallelism and recomputation."""
     FITS = "fits"
 
 
@@ -80,6 +84,7 @@ def _asked(row: MeasuredRun) -> list[RunPrediction]:
         RunFigure.STEP: row.step_seconds,
         RunFigure.MEMORY: row.peak_memory,
         RunFigure.ACTIVATIONS: row.activation_memory,
+        RunFigure.ACTIVATION_SHARE: row.activation_share,
         RunFigure.FITS: None if row.fits is None else FITS[row.fits],
     }
     asked = [
@@ -114,8 +119,14 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
         RunFigure.STEP: summary["step_time_s"],
         RunFigure.MEMORY: _stated_memory(row, run),
         RunFigure.FITS: FITS[summary["verdict"] != "does not fit"],
-        RunFigure.ACTIVATIONS: max(peak["breakdown"]["activations"] for peak in summary["peak_memory_bytes"]),
+        RunFigure.ACTIVATIONS: _activations(run),
     }
+    if row.activation_share is not None:
+        try:
+            whole = simulate(Scenario.of(scenario_of(row.of_tensor_parallelism_alone, entry).data))
+        except SimclusterError as error:
+            return _without(row, error.problems[0].message)
+        figures[RunFigure.ACTIVATION_SHARE] = _activations(run) / _activations(whole)
     kind = RunKind(**summary["error_band"]["kind"])
     done = [
         replace(prediction, predicted=figures[prediction.figure], assumed=scenario.assumed, kind=kind)
@@ -127,6 +138,14 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
         return done
     measured, counted = implied_step(row, summary, simulated.cluster.host.device.peak)
     return [replace(done[0], measured=measured, assumed=(*scenario.assumed, counted)), *done[1:]]
+
+
+def _activations(run: Run) -> float:
+    """Most bytes of activations on a device: the moment at which it holds most in all may be the update."""
+    memory = run.memory
+    rows = memory["category"] == memory.index("category", "activations")
+    which, changes = memory["class"][rows], memory["bytes"][rows]
+    return float(max(np.cumsum(changes[which == number]).max(initial=0) for number in np.unique(which)))
 
 
 def _stated_memory(row: MeasuredRun, run: Run) -> float:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 from simcluster.accuracy.runs.row import MeasuredRun
-from simcluster.accuracy.runs.words import known_words
+from simcluster.accuracy.runs.words import RecomputedPartWords, known_words
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.plan import layers_by_block_method
@@ -46,22 +46,24 @@ def recomputation_of(run: MeasuredRun, block_of: str = "chunk") -> Recomputation
         return Recomputation({"layers": layers_by_block_method(int(block[1]), layers, stages, chunks)})
     if (chosen := _some_layers(words, layers)) is not None:
         return Recomputation({"layers": [f"layers.{{{','.join(map(str, chosen))}}}"]} if chosen else {})
+    words = re.sub(r"^select[ _]", "selective ", words)
     if words in ("selective", "selective recompute", "selective recomputation", "selective checkpointing"):
         if run.words["framework"] == "torchtitan":
             said = (
                 "the selective recomputation of single operators, torchtitan's default (selective_ac_option)"
             )
             return Recomputation(known_words().computed_again("op sac") or {}, (said,))
+        if run.words["framework"] == "mindformers":
+            said = "the activation of MLPs is computed again (MindFormers' select_recompute, from memory)"
+            return Recomputation(known_words().computed_again("gelu only") or {}, (said,))
         # Megatron's granularity of this name.
         words = "selective (not stated)"
     again = known_words().computed_again(words)
     if again is not None:
         return Recomputation(again)
     assumed = ("the core of attention is recomputed: the row says 'selective', but not what",)
-    operators = _operators(words, run)
-    return Recomputation(
-        {"operators": operators} if operators else {}, assumed if "not stated" in words else ()
-    )
+    recompute = _recomputing(_parts(words, run))
+    return Recomputation(recompute, assumed if "not stated" in words else ())
 
 
 def _some_layers(words: str, layers: int) -> list[int] | None:
@@ -96,19 +98,26 @@ def _first_of_stages(count: int, layers: int, stages: int, chunks: int) -> list[
     return [[min(size, max(0, count - chunk * size))] * stages for chunk in range(chunks)]
 
 
-def _operators(words: str, run: MeasuredRun) -> list[str]:
-    """The operators of the parts that are named: ``(layernorm,moe_act)``, ``mlp+core_attn``.
+def _parts(words: str, run: MeasuredRun) -> list[RecomputedPartWords]:
+    """The parts of layers that are named: ``(layernorm,moe_act)``, ``mlp+core_attn``.
 
     The MLP is that of layers without experts, which a mixture need not have.
     """
     notes = run.words.get("notes", "")
     mixture = "MoE" in notes and "dense layer" not in notes
     match = _PARTS.fullmatch(words)
-    parts = re.split(r"[,+\s]+", match[1]) if match else []
+    names = re.split(r"[,+\s]+", match[1]) if match else []
     if match and known_words().recomputed_part(match[1]):
-        parts = [match[1]]
-    listed = [known_words().recomputed_part(part) for part in parts]
-    if not parts or None in listed:
+        names = [match[1]]
+    parts = [part for name in names if (part := known_words().recomputed_part(name))]
+    if not names or len(parts) < len(names):
         raise PlanError(f"the recomputation '{words}'")
-    chosen = [part for name, part in zip(parts, listed, strict=True) if not (mixture and name == "mlp")]
-    return [operator for operators in chosen for operator in operators or ()]
+    return [part for name, part in zip(names, parts, strict=True) if not (mixture and name == "mlp")]
+
+
+def _recomputing(parts: Sequence[RecomputedPartWords]) -> dict[str, list[str]]:
+    """``parallel.recompute`` for parts of layers."""
+    operators = [pattern for part in parts for pattern in part.operators]
+    kept = [pattern for part in parts if part.checkpoint for pattern in part.operators]
+    named = {"operators": operators, "keep_outputs": kept}
+    return {key: patterns for key, patterns in named.items() if patterns}

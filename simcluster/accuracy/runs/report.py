@@ -169,4 +169,6 @@ def _worst(rows: Sequence[RunPrediction]) -> Table:
 
 def figure_text(figure: RunFigure, value: float) -> str:
     """A figure with its unit."""
+    if figure is RunFigure.ACTIVATION_SHARE:
+        return f"{value:.0%}"
     return units.seconds(value) if figure is RunFigure.STEP else units.size(value)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from simcluster.accuracy.runs.spelling import plain_cells
-from simcluster.accuracy.table import parse_count, parse_figure, read_table
+from simcluster.accuracy.table import CellError, parse_count, parse_figure, read_table
 from simcluster.deferred_dataclass import dataclass
+from simcluster.errors import Problem
 
 _COUNTS = (
     "layers",
@@ -64,6 +66,8 @@ _FITTED = ("0", "0.0", "no", "none", "false", "fits", "fit", "ok")
 """How rows of the metric oom say that there was room."""
 _LOGGED_GB = "GB as logged"
 """How notes say that a memory is in 10^9 bytes, as Megatron-Bridge logs it (report_memory, from memory)."""
+_SHARE = "activation_mem_pct_of_tp_baseline"
+"""The metric of Korthikanti et al. (arXiv 2205.05198, figure 7)."""
 _RANK = re.compile(r"\b(rank[0-9]+):")
 _DERIVED = re.compile(r"derived step_s=([0-9.]+)")
 
@@ -166,14 +170,24 @@ class MeasuredRun:
         size = _UNITS.get(self.words.get("unit", ""))
         return self.value * size if self.words["metric"] == "activation_mem" and size else None
 
+    @property
+    def activation_share(self) -> float | None:
+        """Those bytes as a share of what tensor parallelism alone takes, where the row states that."""
+        return self.value / 100 if self.words["metric"] == _SHARE else None
 
-def read_runs(path: str | Path) -> list[MeasuredRun]:
+    @property
+    def of_tensor_parallelism_alone(self) -> MeasuredRun:
+        """The same run without sequence parallelism and recomputation, which shares are measured against."""
+        return replace(self, words={**self.words, "sequence_parallel": "false", "recompute": "none"})
+
+
+def read_runs(path: str | Path, refused: list[Problem] | None = None) -> list[MeasuredRun]:
     """The rows of a file, in its order.
 
-    Raises ScenarioError, with every problem and its ``file:line``: columns that are missing, numbers that
-    are none.
+    Raises ScenarioError, with every problem and its ``file:line:column``: columns that are missing, numbers
+    that are none. What is wrong with single rows goes into ``refused``, if that is given.
     """
-    return read_table(path, COLUMNS, _REQUIRED, _run)
+    return read_table(path, COLUMNS, _REQUIRED, _run, refused)
 
 
 def _run(line: int, written: Mapping[str, str]) -> MeasuredRun:
@@ -184,7 +198,7 @@ def _run(line: int, written: Mapping[str, str]) -> MeasuredRun:
     value = parse_figure(written, "value") if written["metric"] != "oom" else 0.0
     if value is None:
         if peak is None:
-            raise ValueError("value is missing")
+            raise CellError("value", "is missing")
         written, value = written | {"metric": "peak_mem"}, 0.0
     unit = _UNITS["GB"] if _LOGGED_GB in written.get("notes", "") else _GIB
     if peak is None and written["metric"] == "peak_mem":

@@ -37,7 +37,7 @@ _SCHEDULE_OF = {spelt: name for name, spellings in _SCHEDULES.items() for spelt 
 
 _STAGES = {
     "0": ("ddp", "noshard", "none", "dp"),
-    "1": ("distributedoptimizer", "distopt", "os"),
+    "1": ("distributedoptimizer", "distopt", "os", "optimizershard", "paralleloptimizer"),
     "2": ("shardgradop", "osg"),
     "3": ("fsdp", "fsdp1", "fsdp2", "fullshard", "fsdpfullshard", "osgp"),
 }

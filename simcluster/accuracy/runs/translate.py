@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from simcluster.accuracy.hardware import HardwareSpec
+from simcluster.accuracy.runs.adapters import adapters_of
 from simcluster.accuracy.runs.architecture import architecture_of, with_known_sizes
 from simcluster.accuracy.runs.cluster_section import stated_cluster
 from simcluster.accuracy.runs.offloading import offloading_of
@@ -43,7 +44,7 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
     if precision is None:
         raise PlanError(f"the precision '{run.words['precision']}' is unknown")
     architecture, again = architecture_of(run), recomputation_of(run, framework.block)
-    offloading = offloading_of(run)
+    offloading, adapters = offloading_of(run), adapters_of(run, framework.profile)
     practices = _Practices.of(run, framework.profile, "lamb" if "LAMB" in notes else "adamw")
     parallel = parallel_plan(run, framework.profile, mtp=architecture.has_mtp_layers)
     data = {
@@ -59,6 +60,7 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
             "precision": precision.precision,
             "optimizer": practices.optimizer,
             **practices.training,
+            **adapters.training,
         },
         "parallel": {
             **parallel.data,
@@ -69,7 +71,7 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
     }
     nearest = (framework.why,) if framework.nearest and framework.why else ()
     format_assumed = (precision.why,) if precision.why else ()
-    of_plan = (*parallel.assumed, *again.assumed, *offloading.assumed, *practices.assumed)
+    of_plan = (*parallel.assumed, *again.assumed, *offloading.assumed, *practices.assumed, *adapters.assumed)
     return RunScenario(data, (*nearest, *format_assumed, *architecture.assumed, *of_plan))
 
 

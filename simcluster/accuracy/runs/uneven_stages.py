@@ -8,6 +8,8 @@ import re
 from simcluster.accuracy.runs.row import MeasuredRun
 
 _IDLE = re.compile(r"noop-layers=([0-9,]+)")
+_LISTED = re.compile(r"num-layer-list=([0-9]+(?:,[0-9]+)+)")
+"""Layers of every stage, as MindSpeed's option of this name has them."""
 _BALANCED = "method redis"
 _FOLDED = ("dualpipev",)
 """Schedules whose second chunks lie on the stages in the order of a V: the last layers on the first stage."""
@@ -36,6 +38,8 @@ def stage_layers(run: MeasuredRun) -> list[int] | list[list[int]] | None:
         if folded:
             by_chunk[1].reverse()
         return by_chunk if chunks > 1 else by_chunk[0]
+    if (listed := _LISTED.search(run.words.get("notes", ""))) and chunks == 1:
+        return [int(count) for count in listed[1].split(",")]
     if _BALANCED in run.words.get("notes", "") and {"hidden", "vocab"} <= run.counts.keys():
         return balanced_layers(layers, stages, _head_in_layers(run))
     return None

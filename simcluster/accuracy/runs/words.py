@@ -227,6 +227,9 @@ class RecomputedPartWords(Section):
     operators: tuple[Name, ...]
     """Patterns over the names of its operators, as in ``parallel.recompute``."""
 
+    checkpoint: bool = False
+    """Whether they run again together, and what others read of them is kept."""
+
 
 class OffloadWords(Section):
     """How some rows name offloading to hosts."""
@@ -242,6 +245,25 @@ class OffloadWords(Section):
 
     why: Name | None = None
     """Why these; None: as the words say."""
+
+
+class AdapterWords(Section):
+    """The low-rank adapters that scripts of some frameworks make."""
+
+    frameworks: Name = "*"
+    """A pattern over framework profiles."""
+
+    rank: PositiveInt | None = None
+    """Their rank where rows state none; None: rows must."""
+
+    alpha: PositiveInt | None = None
+    """Their alpha where rows state no rank; None: the rank."""
+
+    targets: tuple[Name, ...]
+    """The matmuls with one, as in ``training.lora``."""
+
+    why: Name
+    """Why these."""
 
 
 class Words(Section):
@@ -279,6 +301,13 @@ class Words(Section):
 
     offloads: tuple[OffloadWords, ...]
     """Offloading to hosts."""
+
+    adapters: tuple[AdapterWords, ...]
+    """Low-rank adapters."""
+
+    def adapters_of(self, framework: str) -> AdapterWords:
+        """The usual adapters under a framework profile; the last entry is for all."""
+        return next(entry for entry in self.adapters if _fits(entry.frameworks, framework))
 
     def offload(self, framework: str, words: str) -> OffloadWords | None:
         """What is offloaded (``parallel.offload``), or None if the words are not known."""
@@ -375,9 +404,9 @@ class Words(Section):
         """``parallel.recompute`` for these words, or None if they are not known."""
         return next((entry.recompute for entry in self.recompute if _fits(entry.words, words)), None)
 
-    def recomputed_part(self, words: str) -> tuple[str, ...] | None:
-        """Patterns over the operators of a part of a layer, or None if it is not known."""
-        return next((part.operators for part in self.recomputed_parts if _fits(part.words, words)), None)
+    def recomputed_part(self, words: str) -> RecomputedPartWords | None:
+        """The part of a layer that is called so, or None if it is not known."""
+        return next((part for part in self.recomputed_parts if _fits(part.words, words)), None)
 
 
 def _fits(pattern: str, words: str) -> bool:

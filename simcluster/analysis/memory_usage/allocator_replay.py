@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.allocation_log import OUTSIDE
-from simcluster.analysis.memory_usage.caching_allocator import POOL_CODE, CachingAllocator, Pool, PoolRules
+from simcluster.analysis.memory_usage.block_lists import PoolRules
+from simcluster.analysis.memory_usage.caching_allocator import POOL_CODE, CachingAllocator
 from simcluster.deferred_dataclass import dataclass
 from simcluster.program import Category
 from simcluster.trace import Table
@@ -51,11 +52,9 @@ def replay_allocator(account: Table, rules: Sequence[PoolRules], steps: int = 1)
     do the same. Buffers that no allocator of a framework knows are left out.
     """
     if POOL_CODE.pays(len(account) * ROW):
-        from simcluster.analysis.memory_usage.compiled_pool import CompiledPool
-
         with suppress(OverflowError):  # more memory than its addresses reach
-            return _Replay.of(account, rules, steps, CompiledPool).run()
-    return _Replay.of(account, rules, steps, Pool).run()
+            return _Replay.of(account, rules, steps, compiled=True).run()
+    return _Replay.of(account, rules, steps, compiled=False).run()
 
 
 @dataclass(frozen=True)
@@ -152,11 +151,11 @@ class _Replay:
     growth: list[tuple[int, int]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, account: Table, rules: Sequence[PoolRules], steps: int, pool: type[Pool]) -> _Replay:
-        """A replay by an allocator with such pools."""
+    def of(cls, account: Table, rules: Sequence[PoolRules], steps: int, *, compiled: bool) -> _Replay:
+        """A replay that begins."""
         names = _Names.of(account)
         # What is never released has names of its own, after the others.
-        allocator = CachingAllocator.of(rules, names.count + len(names.rows), pool)
+        allocator = CachingAllocator.of(rules, names.count + len(names.rows), compiled=compiled)
         return cls(account, names, allocator, steps)
 
     def run(self) -> ReservedMemory:
@@ -205,12 +204,7 @@ class _Replay:
 
     def _hold(self, chosen: Ints) -> None:
         """Allocates what is never released."""
-        allocator, asked = self.allocator, self.account["bytes"][chosen]
-        pools = allocator.pools_of(asked)
-        sizes = allocator.rounded(asked, pools)
-        for number, pool in enumerate(allocator.pools):
-            own = pools == number
-            pool.replay(self.names.count + chosen[own], sizes[own])
+        sizes, _ = self.allocator.replay(self.names.count + chosen, self.account["bytes"][chosen])
         self.allocated += int(sizes.sum())
 
     def _through(self, moves: _Moves) -> None:
@@ -232,16 +226,10 @@ class _Replay:
     def _rows(self, moves: _Moves, begin: int, end: int) -> None:
         if begin == end:
             return
-        pools = self.allocator.pools_of(moves.sizes[begin:end])
-        sizes = self.allocator.rounded(moves.sizes[begin:end], pools)
         level = self.allocator.reserved
-        grown: list[tuple[int, int]] = []
-        for number, pool in enumerate(self.allocator.pools):
-            rows = np.flatnonzero(pools == number)
-            more = pool.replay(moves.names[begin + rows], sizes[rows])
-            grown += [(int(rows[row]), size) for row, size in more]
-        for row, size in sorted(grown):
-            level += size
+        sizes, growth = self.allocator.replay(moves.names[begin:end], moves.sizes[begin:end])
+        for row, more in growth:
+            level += more
             self.growth.append((int(moves.times[begin + row]), level))
         allocated = self.allocated + np.cumsum(sizes)
         self.peak = max(self.peak, int(allocated.max()))

@@ -1,6 +1,6 @@
 """The blocks of a pool and what requests do to them: best fit, cut, joined with free neighbours.
 
-One source: it runs on Python's lists, or as machine code on arrays (``compiled_pool``). Blocks have numbers
+One source: it runs on Python's lists, or as machine code on arrays (``pool_overloads``). Blocks have numbers
 from 1 on; those of a segment are linked in the order of their addresses. 0 is no block, and never free.
 """
 
@@ -18,20 +18,41 @@ begins, which is how much has been reserved.
 """
 
 
-class SizeRules(NamedTuple):
-    """What ``PoolRules`` say, in integers, and how many bits an address has: in keys a size is above them."""
+EVERY_SIZE = 2**62
+"""A size that no request has."""
 
-    address_bits: int
+
+class PoolRules(NamedTuple):
+    """Sizes of a pool in bytes.
+
+    Requests are rounded up to multiples of ``rounded``. Those of up to ``largest`` are its; where no free
+    block fits, it reserves ``segment``, or for requests of ``own_segment`` and more their size rounded up to
+    a multiple of ``granule``. A block is cut where more than ``remainder`` is left. An ``expandable`` pool
+    grows in one piece, by ``segment`` at a time, at its end.
+    """
+
+    largest: int
+    rounded: int
     segment: int
     own_segment: int
     granule: int
     remainder: int
-    expandable: bool
+    expandable: bool = False
+
+    def in_units(self, unit: int) -> PoolRules:
+        """The same in units, of which rounded sizes, segments and granules are multiples."""
+        segment, granule, remainder = (size // unit for size in (self.segment, self.granule, self.remainder))
+        own = -(-self.own_segment // unit)
+        return self._replace(segment=segment, own_segment=own, granule=granule, remainder=remainder)
 
 
 class Blocks(NamedTuple):
     """Columns by the number of a block; requests by name; free blocks in order."""
 
+    keys: Any
+    """Free blocks as numbers, the smallest first, of equal ones that with the lowest address."""
+    free: Column
+    """Their numbers in the same order, and a 0 after them."""
     lengths: Column
     """The size of a block."""
     starts: Column
@@ -48,20 +69,16 @@ class Blocks(NamedTuple):
     """By name the block that was taken first."""
     totals: Column
     """What there is once: ``SPARE``, ``USED`` and ``TOP``."""
-    keys: Any
-    """Free blocks as numbers, the smallest first, of equal ones that with the lowest address."""
-    free: Column
-    """Their numbers in the same order, and a 0 after them."""
 
 
-def serve(rules: SizeRules, blocks: Blocks, names: Column, sizes: Column, grown: Column) -> bool:
+def serve(bits: int, rules: PoolRules, blocks: Blocks, names: Column, sizes: Column, grown: Column) -> bool:
     """Serves requests (rounded sizes) and takes back (sizes below zero), in order, by name: what has been
     there longest under it.
 
-    ``grown`` is told by row how much more was reserved. False if an address has more bits than the rules
-    say; then nothing more is served.
+    In keys a size is above an address, which has so many ``bits``. ``grown`` is told by row how much more was
+    reserved. False if an address has more bits; then nothing more is served.
     """
-    bits, remainder, lengths, idle = rules.address_bits, rules.remainder, blocks.lengths, blocks.idle
+    remainder, lengths, idle = rules.remainder, blocks.lengths, blocks.idle
     later, taken, keys, free = blocks.later, blocks.taken, blocks.keys, blocks.free
     for row, (name, size) in enumerate(zip(names, sizes)):  # noqa: B905 - Numba knows no strict
         if size < 0:
@@ -72,7 +89,7 @@ def serve(rules: SizeRules, blocks: Blocks, names: Column, sizes: Column, grown:
             continue
         place = bisect_left(keys, size << bits)
         if not free[place]:
-            grown[row] = reserve(rules, blocks, size)
+            grown[row] = reserve(bits, rules, blocks, size)
             if blocks.totals[TOP] >> bits:
                 return False
             place = bisect_left(keys, size << bits)
@@ -92,7 +109,7 @@ def serve(rules: SizeRules, blocks: Blocks, names: Column, sizes: Column, grown:
 
 def cut(bits: int, blocks: Blocks, block: int, size: int) -> None:
     """Cuts a block that is taken; the rest is another one, and free."""
-    lengths, starts, before, after, idle, _, _, totals, keys, free = blocks
+    keys, free, lengths, starts, before, after, idle, _, _, totals = blocks
     rest = totals[SPARE]
     if rest:
         totals[SPARE] = after[rest]
@@ -110,7 +127,7 @@ def cut(bits: int, blocks: Blocks, block: int, size: int) -> None:
 
 def give_back(bits: int, blocks: Blocks, block: int) -> None:
     """Makes a block free, joined with its free neighbours; one number stays, others are spare."""
-    lengths, starts, before, after, idle, _, _, totals, keys, free = blocks
+    keys, free, lengths, starts, before, after, idle, _, _, totals = blocks
     first, end = before[block], after[block]
     if idle[first]:
         drop_free(keys, free, bisect_left(keys, lengths[first] << bits | starts[first]))
@@ -142,8 +159,8 @@ def drop_free(keys: Any, free: Column, place: int) -> int:
     return block
 
 
-def reserve(rules: SizeRules, blocks: Blocks, size: int) -> int:
-    """Reserves room for ``size`` bytes: a segment, or more at the end of an expandable pool; how much."""
+def reserve(bits: int, rules: PoolRules, blocks: Blocks, size: int) -> int:
+    """Reserves room for a size: a segment, or more at the end of an expandable pool; how much."""
     top, last = blocks.totals[TOP], 0
     if rules.expandable:
         last = blocks.before[0]
@@ -159,5 +176,5 @@ def reserve(rules: SizeRules, blocks: Blocks, size: int) -> int:
     blocks.lengths[block], blocks.starts[block] = more, top
     blocks.before[block], blocks.after[block] = last, 0
     blocks.after[last] = blocks.before[0] = block
-    give_back(rules.address_bits, blocks, block)
+    give_back(bits, blocks, block)
     return int(more)

@@ -10,106 +10,140 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.memory_usage.block_lists import TOP, USED, Blocks, SizeRules, serve
+from simcluster.analysis.memory_usage.block_lists import (
+    TOP,
+    USED,
+    Blocks,
+    Column,
+    PoolRules,
+    cut,
+    give_back,
+    reserve,
+    serve,
+)
 from simcluster.deferred_dataclass import dataclass
 from simcluster.machine_code import CompiledCode
 
 Ints = NDArray[np.int64]
 
-ADDRESS_BITS = 56
-"""Bits of an address in bytes; Python's numbers have room for sizes above them."""
+SLICE = 2**17
+"""Requests of one call: hundredths of a second as machine code. Between calls an interrupt is noticed."""
 
-_HERE = Path(__file__).parent
+
+class Keys(NamedTuple):
+    """Keys in order, as arrays."""
+
+    items: Column
+    """Those of free blocks, with room for more."""
+    count: Column
+    """One number: how many there are."""
+
+
+_HERE, _NONE = Path(__file__).parent, np.zeros(1, dtype=np.int64)
 
 POOL_CODE = CompiledCode(
     "allocator",
-    (_HERE / "block_lists.py", _HERE / "compiled_pool.py", _HERE / "pool_overloads.py"),
-    "simcluster.analysis.memory_usage.compiled_pool",
+    (_HERE / "block_lists.py", Path(__file__), _HERE / "pool_overloads.py"),
+    __name__,
     seconds=2,
     extension="simcluster.analysis.memory_usage.pool_overloads",
+    examples={
+        "int": 0,
+        "PoolRules": PoolRules(0, 0, 0, 0, 0, 0),
+        "Blocks": Blocks(Keys(_NONE, _NONE), *[_NONE] * 9),
+        "Column": _NONE,
+    },
+    functions=[cut, give_back, reserve],
 )
-"""Compiled pools."""
+"""Pools as machine code."""
 
-
-@dataclass(frozen=True, slots=True)
-class PoolRules:
-    """Sizes of a pool in bytes.
-
-    Requests are rounded up to multiples of ``rounded``. Those of up to ``largest`` are its; where no free
-    block fits, it reserves ``segment``, or for requests of ``own_segment`` and more their size rounded up to
-    a multiple of ``granule``. A block is cut where more than ``remainder`` is left. An ``expandable`` pool
-    grows in one piece, by ``segment`` at a time, at its end.
-    """
-
-    largest: float
-    rounded: int
-    segment: int
-    own_segment: float
-    granule: int
-    remainder: int
-    expandable: bool = False
-
-    def in_units(self, unit: int, address_bits: int) -> SizeRules:
-        """The same for sizes in units, of which segments and granules are multiples."""
-        own = math.ceil(min(self.own_segment, 2.0**62) / unit)
-        segment, granule, remainder = (size // unit for size in (self.segment, self.granule, self.remainder))
-        return SizeRules(address_bits, segment, own, granule, remainder, self.expandable)
+_serve_compiled = POOL_CODE.entry(serve)
 
 
 class Pool:
-    """A pool with its free blocks, and those that are taken, by names: numbers from 0 on."""
+    """A pool with its free blocks, and those that are taken, by names: numbers from 0 on.
 
-    unit = 1
-    """Bytes in which it reckons."""
-    size_rules: SizeRules
-    """How it serves requests."""
-    blocks: Blocks
-    """What it has reserved."""
+    It reckons in units of all its sizes, on lists or, ``compiled``, on arrays. OverflowError where an address
+    comes to have more bits than keys have room for: 31 (512 bytes each: a TiB) in an array's 64, 56 in lists.
+    """
 
-    def __init__(self, rules: PoolRules, num_names: int) -> None:
-        self.size_rules = rules.in_units(1, ADDRESS_BITS)
-        largest = 1 << (2 * ADDRESS_BITS)
-        self.blocks = Blocks([0], [0], [0], [0], [0], [0], [0] * num_names, [0] * 3, [largest], [0])
+    def __init__(self, rules: PoolRules, num_names: int, *, compiled: bool = False) -> None:
+        self.unit = math.gcd(rules.rounded, rules.segment, rules.granule)
+        """Bytes."""
+        self.rules = rules.in_units(self.unit)
+        self.compiled = compiled
+        self.address_bits = 31 if compiled else 56
+        keys: Any = Keys(self._zeros(1), self._zeros(1)) if compiled else []
+        columns = [self._zeros(1) for _ in range(7)]
+        self.blocks = Blocks._make([keys, *columns, self._zeros(num_names), self._zeros(3)])
 
     @property
     def reserved(self) -> int:
         """Bytes of all segments."""
         return int(self.blocks.totals[TOP]) * self.unit
 
-    @property
-    def _num_used(self) -> int:
-        return int(self.blocks.totals[USED])
-
     def replay(self, names: Ints, sizes: Ints) -> list[tuple[int, int]]:
         """Serves requests (rounded sizes) and takes back (sizes below zero), in order, by name: what has been
         there longest under it. Says at which of them it reserved more, and how much.
         """
-        self._make_room(len(sizes))
-        known, grown = self.reserved, [0] * len(sizes)
-        if not serve(self.size_rules, self.blocks, names.tolist(), sizes.tolist(), grown):
+        sizes = sizes // self.unit
+        if max(sizes.max(initial=0), self.rules.segment, self.rules.granule) >> self.address_bits:
             raise OverflowError
-        if self.reserved == known:
-            return []
-        return [(row, more) for row, more in enumerate(grown) if more]
-
-    def _make_room(self, num_requests: int) -> None:
-        """Each may cut a block, and reserve one."""
-        missing = self._num_used + 2 * num_requests + 1 - len(self.blocks.lengths)
-        for column in self.blocks[:6] if missing > 0 else ():
-            column.extend([0] * missing)
+        growth: list[tuple[int, int]] = []
+        serve_rows = _serve_compiled if self.compiled else serve
+        for first in range(0, len(sizes), SLICE):
+            rows, known = slice(first, first + SLICE), self.reserved
+            asked = self._column(names[rows]), self._column(sizes[rows])
+            grown = self._zeros(len(asked[0]))
+            self._make_room(len(grown))
+            if not serve_rows(self.address_bits, self.rules, self.blocks, *asked, grown):
+                raise OverflowError
+            if self.reserved > known:
+                at = np.flatnonzero(grown)
+                growth += zip((first + at).tolist(), (np.take(grown, at) * self.unit).tolist(), strict=True)
+        return growth
 
     def rename(self, names: Ints, others: Ints) -> None:
         """Gives what was taken under some names other ones, which are not in use."""
         taken = self.blocks.taken
+        if self.compiled:
+            taken[names], taken[others] = 0, taken[names]
+            return
         kept = [taken[name] for name in names]
         for name in names:
             taken[name] = 0
         for name, block in zip(others, kept, strict=True):
             taken[name] = block
+
+    def _make_room(self, num_requests: int) -> None:
+        """Each may cut a block, and reserve one."""
+        blocks, size = self.blocks, len(self.blocks.lengths)
+        needed = blocks.totals[USED] + 2 * num_requests + 2
+        if needed > size and self.compiled:
+            items, *columns = (
+                self._longer(column, max(needed, 2 * size)) for column in (blocks.keys.items, *blocks[1:8])
+            )
+            self.blocks = Blocks._make([Keys(items, blocks.keys.count), *columns, *blocks[8:]])
+        elif needed > size:
+            for column in blocks[2:8]:
+                column.extend([0] * (needed - size))
+
+    def _longer(self, column: Ints, size: int) -> Ints:
+        known = self.blocks.totals[USED] + 1
+        longer = np.zeros(size, dtype=np.int64)
+        longer[:known] = column[:known]
+        return longer
+
+    def _column(self, values: Ints) -> Column:
+        return values if self.compiled else values.tolist()
+
+    def _zeros(self, count: int) -> Column:
+        return np.zeros(count, dtype=np.int64) if self.compiled else [0] * count
 
 
 @dataclass(frozen=True)
@@ -120,23 +154,26 @@ class CachingAllocator:
     pools: Sequence[Pool]
 
     @classmethod
-    def of(cls, rules: Sequence[PoolRules], num_names: int, pool: type[Pool] = Pool) -> CachingAllocator:
-        """An allocator that has reserved nothing; ``pool`` is what serves its requests."""
-        return cls(rules, [pool(own, num_names) for own in rules])
+    def of(cls, rules: Sequence[PoolRules], num_names: int, *, compiled: bool = False) -> CachingAllocator:
+        """An allocator that has reserved nothing."""
+        return cls(rules, [Pool(own, num_names, compiled=compiled) for own in rules])
 
     @property
     def reserved(self) -> int:
         """Bytes that all pools have reserved."""
         return sum(pool.reserved for pool in self.pools)
 
-    def pools_of(self, sizes: Ints) -> Ints:
-        """The pool of every request, and of what is released (sizes below zero)."""
-        sizes, pools = np.abs(sizes), np.zeros(len(sizes), dtype=np.int64)
+    def replay(self, names: Ints, sizes: Ints) -> tuple[Ints, list[tuple[int, int]]]:
+        """Serves requests and takes back, as its pools do: their sizes as it rounds them, at which of them it
+        reserved more, and how much.
+        """
+        asked, pools = np.abs(sizes), np.zeros(len(sizes), dtype=np.int64)
         for rules in self.rules[:-1]:
-            pools += sizes > rules.largest
-        return pools
-
-    def rounded(self, sizes: Ints, pools: Ints) -> Ints:
-        """Sizes as these pools serve them."""
+            pools += asked > rules.largest
         units = np.array([rules.rounded for rules in self.rules], dtype=np.int64)[pools]
-        return np.asarray(-(-np.abs(sizes) // units) * units * np.sign(sizes))
+        rounded = -(-asked // units) * units * np.sign(sizes)
+        growth: list[tuple[int, int]] = []
+        for number, pool in enumerate(self.pools):
+            rows = np.flatnonzero(pools == number)
+            growth += [(int(rows[row]), more) for row, more in pool.replay(names[rows], rounded[rows])]
+        return rounded, sorted(growth)

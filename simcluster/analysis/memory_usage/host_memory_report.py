@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, used_memory_places
 from simcluster.analysis.memory_usage.allocation_table import AllocationAccount
 from simcluster.analysis.memory_usage.memory_verdict import MemoryUse
-from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.deferred_dataclass import dataclass
 from simcluster.draw import thin_levels
 from simcluster.engine import Timing
 from simcluster.model import MemoryPlace
 from simcluster.plan import OffloadPlan
+from simcluster.program import PlacedProgram
 from simcluster.trace import Table
 
 Ints = NDArray[np.int64]

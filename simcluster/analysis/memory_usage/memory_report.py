@@ -12,9 +12,8 @@ from simcluster.analysis.memory_usage.allocation_table import AllocationAccount
 from simcluster.analysis.memory_usage.live_set import largest_live_buffers, live_bytes_by_name
 from simcluster.analysis.memory_usage.memory_verdict import MemoryRule, MemoryUse, outside_allocator
 from simcluster.analysis.memory_usage.peak_memory import find_peaks
-from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.engine import GroupTiming, Timing
-from simcluster.program import Category, Program
+from simcluster.program import Category, PlacedProgram, Program
 from simcluster.trace import Table
 
 SHOWN = 24

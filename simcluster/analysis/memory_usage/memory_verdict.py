@@ -8,6 +8,7 @@ run, once cached blocks were given back, or end out of memory.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 
 from simcluster.analysis.memory_usage.allocation_log import OUTSIDE
 from simcluster.analysis.memory_usage.allocator_replay import ReservedMemory, replay_allocator
-from simcluster.analysis.memory_usage.caching_allocator import PoolRules
+from simcluster.analysis.memory_usage.block_lists import EVERY_SIZE, PoolRules
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import RunSpec
 from simcluster.plan import AllocatorSpec, FrameworkSpec, PoolSpec
@@ -164,15 +165,11 @@ def outside_allocator(rows: Table) -> int:
 
 def pool_rules(pool: PoolSpec) -> PoolRules:
     """A pool as the replay takes it."""
-
-    def size(given: float | None) -> float:
-        return float("inf") if given is None else given
-
     return PoolRules(
-        largest=size(pool.largest),
+        largest=EVERY_SIZE if pool.largest is None else math.floor(pool.largest),
         rounded=round(pool.rounded),
         segment=round(pool.segment),
-        own_segment=size(pool.own_segment),
+        own_segment=EVERY_SIZE if pool.own_segment is None else math.ceil(pool.own_segment),
         granule=round(pool.granule),
         remainder=round(pool.remainder),
         expandable=pool.expandable,

@@ -10,7 +10,7 @@ import numba
 from numba.extending import overload, register_jitable
 
 from simcluster.analysis.memory_usage.block_lists import Column, add_free, drop_free
-from simcluster.analysis.memory_usage.compiled_pool import Keys
+from simcluster.analysis.memory_usage.caching_allocator import Keys
 
 _place: Any = numba.uintp
 """A place in an array; of other integers it would be asked whether they count from the end."""

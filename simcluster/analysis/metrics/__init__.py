@@ -1,6 +1,5 @@
-"""The figures of a run: step time, throughput, MFU, traffic, host dispatch, and those of inference."""
+"""The figures of a run: step time, throughput, MFU, and those of inference and of parameter servers."""
 
-from simcluster.analysis.metrics.host_dispatch import dispatch_counts
 from simcluster.analysis.metrics.inference_metrics import INFERENCE_METRICS, inference_figures
 from simcluster.analysis.metrics.server_metrics import summarise_servers
 from simcluster.analysis.metrics.summary import (
@@ -17,7 +16,6 @@ __all__ = [
     "INFERENCE_METRICS",
     "METRICS",
     "SHARED_METRICS",
-    "dispatch_counts",
     "inference_figures",
     "summarise_run",
     "summarise_servers",

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.analysis.lazy_trace import LazyTrace
-from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.model import Flops, Generation
-from simcluster.program import COMPUTE, Category
+from simcluster.program import COMPUTE, Category, PlacedProgram
 from simcluster.trace import LazyRecording, Recording, Table
 from simcluster.work import DType
 

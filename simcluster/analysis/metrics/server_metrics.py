@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import InstructionTimes, instruction_times
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import ClassTiming, Timing
 from simcluster.plan import ServerPlan
-from simcluster.program import WITH_SERVER, Instruction, InstructionKind, ServerCall
+from simcluster.program import WITH_SERVER, Instruction, InstructionKind, PlacedProgram, ServerCall
 
 Ints = NDArray[np.int64]
 

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.analysis.timeline import exposed_times
 from simcluster.cluster import Device
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import GroupTiming, Timing
-from simcluster.program import InstructionKind, charged_to, runs_kernels
+from simcluster.program import InstructionKind, PlacedProgram, charged_to, runs_kernels
 from simcluster.work import Kernel, Work
 
 Ints = NDArray[np.int64]

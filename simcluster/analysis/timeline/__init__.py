@@ -4,7 +4,7 @@ and the breakdown of a step.
 
 from simcluster.analysis.timeline.event_index import ARRIVAL, END, START, EventIndex
 from simcluster.analysis.timeline.exposed_collectives import exposed_times
-from simcluster.analysis.timeline.idle_gaps import IDLE, PIPELINE_WAIT, find_idle_gaps
+from simcluster.analysis.timeline.idle_gaps import find_idle_gaps
 from simcluster.analysis.timeline.instruction_spans import (
     InstructionTimes,
     NameIndex,
@@ -12,17 +12,18 @@ from simcluster.analysis.timeline.instruction_spans import (
     number_by_appearance,
 )
 from simcluster.analysis.timeline.recorder import record_run
-from simcluster.analysis.timeline.step_breakdown import break_down
+from simcluster.analysis.timeline.step_breakdown import PARTS, WAITS, StepBreakdown, break_down
 
 __all__ = [
     "ARRIVAL",
     "END",
-    "IDLE",
-    "PIPELINE_WAIT",
+    "PARTS",
     "START",
+    "WAITS",
     "EventIndex",
     "InstructionTimes",
     "NameIndex",
+    "StepBreakdown",
     "break_down",
     "exposed_times",
     "find_idle_gaps",

@@ -4,35 +4,52 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.timeline.idle_gaps import GroupGaps
+from simcluster.analysis.timeline.idle_gaps import IDLE, PIPELINE_WAIT, GroupGaps
 from simcluster.analysis.timeline.instruction_spans import NameIndex
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import Timing
-from simcluster.program import InstructionKind, Program
+from simcluster.program import HOST, INPUT, OFFLOAD, InstructionKind, Program
 
 Ints = NDArray[np.int64]
+
+WAITS = {
+    "pipeline_wait_s": PIPELINE_WAIT,
+    "offload_wait_s": OFFLOAD,
+    "input_wait_s": INPUT,
+    "idle_s": IDLE,
+}
+"""What a summary calls waits that are not for communication, and their causes."""
+
+
+PARTS = ("compute_s", "slowed_s", "host_s", *WAITS)
+"""All parts of a step but communication."""
 
 
 @dataclass(frozen=True)
 class StepBreakdown:
-    """Nanoseconds of the run by class: kernels with their launches, these alone, waits by cause, and what
-    kernels took longer beside communication.
+    """The parts of a run by class, by the names that a summary has for them, and ``exposed`` communication by
+    axis: nanoseconds, which together fill the run without remainder, or ``in_seconds`` of a step.
     """
 
-    busy: Ints
-    host: Ints
-    lost: Mapping[str, Ints]
-    slowed: Ints
+    parts: Mapping[str, NDArray[Any]]
+    exposed: Mapping[str, NDArray[Any]]
+
+    def in_seconds(self, steps: int) -> StepBreakdown:
+        """The same in seconds per step."""
+        columns = (self.parts, self.exposed)
+        return StepBreakdown(*({name: ns * (1e-9 / steps) for name, ns in own.items()} for own in columns))
 
 
 def break_down(program: Program, timing: Timing, num_stages: int) -> StepBreakdown:
-    """The breakdown of every class; its parts fill the run without remainder.
+    """The breakdown of every class; ``num_stages`` are the stages of the pipeline.
 
-    ``num_stages`` are the stages of the pipeline.
+    ``compute_s`` is what kernels take, ``host_s`` their launches and what they wait for the host,
+    ``slowed_s`` what they took longer beside communication.
     """
     count = len(timing.classes)
     busy, host, spent = (np.zeros(count, dtype=np.int64) for _ in range(3))
@@ -54,5 +71,9 @@ def break_down(program: Program, timing: Timing, num_stages: int) -> StepBreakdo
                 lost[piece.cause][indices] += waited.sum(axis=0)
             else:
                 np.add.at(lost[piece.cause], indices[piece.column], waited)
-    by_name = {name: lost[number] for name, number in sorted(causes.names.items()) if lost[number].any()}
-    return StepBreakdown(busy, host, by_name, spent - busy)
+    waits = {name: lost[causes.number(cause)] for name, cause in WAITS.items()}
+    waited_for_host = lost[causes.number(HOST)]
+    kernels = {"compute_s": busy - host, "slowed_s": spent - busy, "host_s": host + waited_for_host}
+    others = sorted(set(causes.names) - {HOST, *WAITS.values()})
+    exposed = {axis: lost[causes.number(axis)] for axis in others if lost[causes.number(axis)].any()}
+    return StepBreakdown(kernels | waits, exposed)

@@ -1,7 +1,8 @@
 """The topology of several groups of hosts: each as it is alone, joined at the roots of their networks.
 
 A trunk leads from each group's root to a core that joins them; it carries as much as all cards of the group
-together, so that it never is the narrowest unless a change makes it so.
+together, so that it never is the narrowest unless a change makes it so. The core and the other group's root
+are two switches more than inside a group, each as slow as those of the group next to it.
 """
 
 from __future__ import annotations
@@ -77,6 +78,16 @@ class JoinedTopology(Topology):
         ]
         return np.concatenate([*links, np.arange(self._first_link[-1], self.num_links)])
 
+    def are_network_links(self, links: Numbers) -> NDArray[np.bool_]:
+        """See ``Topology.are_network_links``; trunks are."""
+        links = np.asarray(links, dtype=np.int64)
+        network = np.ones(links.shape, dtype=bool)
+        group = np.searchsorted(self._first_link, links, side="right") - 1
+        for number, part in enumerate(self.parts):
+            members = group == number
+            network[members] = part.are_network_links(links[members] - self._first_link[number])
+        return network
+
     def kinds(self) -> Numbers:
         """A number for each node that says what it is, the same in every host of a kind."""
         kinds = np.zeros(self.num_nodes, dtype=np.int64)
@@ -114,13 +125,29 @@ class JoinedTopology(Topology):
         )
 
     def added_latency(self, ranks: Numbers) -> float:
-        """See ``Topology.added_latency``: the most that any group adds; the way between groups adds none."""
-        group, own = self._split(np.asarray(ranks, dtype=np.int64))
-        return max(
+        """See ``Topology.added_latency``: the most that any group adds, or the way between two does."""
+        ranks = np.asarray(ranks, dtype=np.int64)
+        group, own = self._split(ranks)
+        inside = max(
             part.added_latency(own[group == number])
             for number, part in enumerate(self.parts)
             if (group == number).any()
         )
+        ends = np.sort(np.unique(self.host_of(ranks), return_index=True)[1])
+        to_core, away = self._added_to_core(ranks[ends]), group[ends] != np.roll(group[ends], -1)
+        return float(np.max((to_core + np.roll(to_core, -1))[away], initial=inside))
+
+    def _added_to_core(self, ranks: Numbers) -> NDArray[np.float64]:
+        """Seconds from the card of each rank to the core, beyond the library's figure of a step."""
+        group, own = self._split(ranks)
+        added = np.zeros(len(ranks))
+        for number, part in enumerate(self.parts):
+            members = group == number
+            nics, site = part.host.network.nics, part.network.site
+            cards = part.host_of(own[members]) * nics + part.card_of(part.place_of(own[members]))
+            switches = (part.network.to_root(cards, False).links >= 0).sum(axis=1)
+            added[members] = switches * site.added_hop + site.hop
+        return added
 
     def card_of(self, places: Numbers) -> Numbers:
         """Refused: groups have different cards; ask the group's own topology in ``parts``."""
@@ -151,6 +178,7 @@ class JoinedTopology(Topology):
                 up = part.routes(here[leaving], roots, None if rail is None else rail[leaving])
                 trunk = self.trunk(one[leaving], False)
                 segments.append((leaving, _with_trunk(_moved(up, first), trunk, behind=True)))
+                latency[leaving] += part.network.site.hop
         for number, part in enumerate(self.parts):
             arriving = (other == number) & away
             if arriving.any():
@@ -160,6 +188,7 @@ class JoinedTopology(Topology):
                 trunk = self.trunk(other[arriving], True)
                 moved = _moved(down, int(self._first_link[number]))
                 segments.append((arriving, _with_trunk(moved, trunk, behind=False)))
+                latency[arriving] += part.network.site.hop
         width = sum(segment.links.shape[1] for _, segment in segments)
         links = np.full((len(src), width), -1, dtype=np.int64)
         column = 0
@@ -251,7 +280,16 @@ class JoinedTopology(Topology):
 
                 first = int(self._first_link[-1]) + 2 * number + down
                 trunks.append(
-                    LinkFamily(f"group.{number}.trunk.{name}", first, (), (), rate, 0.0, "trunk", ends)
+                    LinkFamily(
+                        f"group.{number}.trunk.{name}",
+                        first,
+                        (),
+                        (),
+                        rate,
+                        part.network.site.hop,
+                        "trunk",
+                        ends,
+                    )
                 )
         return trunks
 
@@ -328,7 +366,7 @@ class JointNetwork(NetworkFabric):
             first = int(self.topology._first_link[number])
             inner[members] = np.where(to_root.links >= 0, to_root.links + first, -1)
             links = np.concatenate([links, inner] if down else [inner, links], axis=1)
-            latency[members] = to_root.latency
+            latency[members] = to_root.latency + part.network.site.hop
         return CardRoutes(_packed(links), latency)
 
     @property

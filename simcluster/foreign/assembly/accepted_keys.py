@@ -25,6 +25,8 @@ def schema_accepts(path: str, value: Any) -> bool:
         data["inference"] = {"batch": 1, "prompt": 32, "tokens": 32}
     if path.startswith(("parallel.search_mode", "parallel.auto")):
         set_path(data, "parallel.mode", "auto")
+    if path in ("parallel.offload.pinned", "parallel.offload.block", "parallel.offload.queue"):
+        set_path(data, "parallel.offload.parameters", "host")
     set_path(data, path, value)
     try:
         validate_data(data, ScenarioSpec)

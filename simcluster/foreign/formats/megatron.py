@@ -23,7 +23,7 @@ from simcluster.foreign.megatron import (
 )
 from simcluster.foreign.megatron import combined_arguments as model
 from simcluster.foreign.reading import Flag, Script, find_launch, read_json, read_script
-from simcluster.foreign.translation import Facts, Meaning, state_mixture, without_effect
+from simcluster.foreign.translation import Facts, Meaning, state_adapters, state_mixture, without_effect
 
 _CONFIG = "--deepspeed_config"
 
@@ -60,6 +60,7 @@ class Megatron(Importer):
         model.state_dropout(facts, 0.1)
         model.state_precision(facts)
         facts.default("training.optimizer.clip", 1.0, "--clip-grad 1.0 (Megatron's default)")
+        state_adapters(facts, "MindSpeed-LLM", 16, 32, ())
         model.state_recomputation(facts)
         model.adjust_end_stages(facts)
         state_partition(facts)

@@ -101,6 +101,7 @@ class Nemo(Importer):
             _keep_to_the_catalog(facts)
         megatron.state_dropout(facts, 0.0)
         megatron.state_precision(facts)
+        words.state_nemo_adapters(facts)
         megatron.state_recomputation(facts)
         megatron.adjust_end_stages(facts)
         state_family_structure(facts)
@@ -204,10 +205,8 @@ def _meaning(name: str) -> Meaning | None:
     head, _, rest = name.partition(".")
     if name.startswith("model.encoder."):
         return _meaning(name.replace("encoder.", "", 1))
-    if head == "peft":
-        return words.read_adapters
-    if name.startswith("model.peft."):
-        return words.read_peft_scheme
+    if head == "peft" or name.startswith("model.peft"):
+        return words.adapter_meaning(name)
     if name.startswith("model.decoder."):
         return words.read_decoder_size
     if head in _INERT["effectless"] or name.endswith(("._target_", "._partial_", "._args_")):

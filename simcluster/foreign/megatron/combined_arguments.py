@@ -7,7 +7,8 @@ from typing import Any
 
 from simcluster.foreign.assembly import virtual_chunks
 from simcluster.foreign.megatron.arguments import PROFILED, PROFILES
-from simcluster.foreign.translation import Alternatives, Facts, profile_says, state_positions, state_profile
+from simcluster.foreign.translation import Alternatives, Facts, state_positions, state_profile
+from simcluster.model import ATTENTION_CORES
 from simcluster.plan import layers_by_block_method
 
 VOCABULARIES = {
@@ -137,14 +138,15 @@ def state_recomputation(facts: Facts) -> None:
             facts.effectless(facts.flag(name), "every layer keeps its input" if chosen == "all" else "")
 
 
-CORE = "layers.*.attention.core.{scores,softmax,dropout}"
-"""Operators of unfused attention that are recomputed; their result, the input of the projection, is kept."""
-
 _MODULES: Mapping[str, str] = {
+    "core_attn": f"{ATTENTION_CORES}*",
     "layernorm": "layers.*.{attention,mlp}.norm",
     "mlp": "layers.*.mlp.{up,activation,down}*",
 }
-"""Modules of Megatron-Core that are recomputed by name, besides the core of attention."""
+"""Modules of Megatron-Core that are recomputed by name."""
+
+_CHECKPOINTS = ("core_attn", "mlp")
+"""Those under ``tensor_parallel.checkpoint``: it keeps what it gives to others, and all of it runs again."""
 
 
 def _selective(facts: Facts) -> None:
@@ -153,14 +155,12 @@ def _selective(facts: Facts) -> None:
     written = facts.get("recompute_modules") or ["core_attn"]
     modules = written.split() if isinstance(written, str) else list(written)
     operators = [_MODULES[name] for name in modules if name in _MODULES]
-    if "core_attn" in modules:
-        if profile_says(facts, "attention") == "unfused":
-            operators.insert(0, CORE)
-        elif not operators:
-            facts.effectless(flag, "attention is simulated as a fused kernel, which keeps no scores either")
     if operators:
-        facts.say("parallel.recompute", Alternatives(({"operators": operators},)), flag)
-    unknown = [name for name in modules if name not in _MODULES and name != "core_attn"]
+        recompute = {"operators": operators}
+        if kept := [_MODULES[name] for name in modules if name in _CHECKPOINTS]:
+            recompute["keep_outputs"] = kept
+        facts.say("parallel.recompute", Alternatives((recompute,)), flag)
+    unknown = [name for name in modules if name not in _MODULES]
     if unknown:
         reason = f"{', '.join(unknown)}: kept, which takes more memory and less time"
         facts.unsupported(facts.flag("recompute_modules"), reason)

@@ -9,12 +9,14 @@ from simcluster.foreign.deepspeed import read_ulysses_degree, read_zero_stage
 from simcluster.foreign.megatron.entry_script import state_posttraining_stage
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import (
+    ADAPTER_MEANINGS,
     Facts,
     Meaning,
     decided_by_profile,
     has_no_effect,
     not_expressible,
     read_word,
+    reads_adapter_targets,
     selects,
     states_value,
     switch,
@@ -41,6 +43,13 @@ def _v_schedule(facts: Facts, flag: Flag) -> None:
         facts.say_if(said in ("half", "min"), "schedule", "v_half", flag, "as much as 1F1B")
 
 
+def _adapters(facts: Facts, flag: Flag) -> None:
+    """There are adapters where it is said of which weights."""
+    reads_adapter_targets(facts, flag)
+    if facts.get("lora_targets"):
+        facts.say("adapters", "lora", facts.flag("lora_targets"))
+
+
 FORK_MEANINGS: Mapping[str, Meaning] = {
     # Megatron-DeepSpeed
     "zero_stage": read_zero_stage,
@@ -56,6 +65,14 @@ FORK_MEANINGS: Mapping[str, Meaning] = {
         "model.activation", {"geglu": "geglu", "swiglu": "swiglu"}, "an MLP without a gate is simulated"
     ),
     # MindSpeed-LLM
+    "lora_r": ADAPTER_MEANINGS["rank"],
+    "lora_alpha": ADAPTER_MEANINGS["alpha"],
+    "lora_target_modules": _adapters,
+    "lora_modules_to_save": ADAPTER_MEANINGS["others"],
+    "lora_fusion": decided_by_profile,
+    "lora_load": has_no_effect,
+    "lora_register_forward_hook": has_no_effect,
+    "lora_ckpt_filter": has_no_effect,
     "reuse_fp32_param": not_expressible(
         "bf16 weights are kept beside their fp32 master copy: 2 bytes per parameter more"
     ),

@@ -8,11 +8,15 @@ from simcluster.foreign.deepspeed import ZERO
 from simcluster.foreign.megatron.arguments import FP8, NVFP4, named_optimizer
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import (
-    ADAPTERS,
+    ADAPTER_MEANINGS,
     RECURRENT,
     STATE_SPACE,
     Facts,
+    Meaning,
     UnsupportedFeature,
+    has_no_effect,
+    reads_adapter_kind,
+    state_adapters,
     states_value,
     unless_open,
 )
@@ -229,17 +233,37 @@ def state_recipe(facts: Facts) -> None:
         )
 
 
-def read_adapters(facts: Facts, flag: Flag) -> None:
-    """Anything of ``peft``, unless it is switched off."""
-    if flag.value in (None, False, "none", "None", "null", {}):
-        facts.effectless(flag, "off")
-    else:
-        facts.refuse(flag, ADAPTERS)
+_OF_LORA: Mapping[str, str] = {
+    "dim": "rank",
+    "adapter_dim": "rank",
+    "alpha": "alpha",
+    "dropout": "dropout",
+    "adapter_dropout": "dropout",
+    "target_modules": "targets",
+    "exclude_modules": "others",
+}
+"""What NeMo calls sizes and targets of adapters."""
 
 
-def read_peft_scheme(facts: Facts, flag: Flag) -> None:
-    """NeMo 1's ``peft`` section: ``peft_scheme`` decides; the sizes of each scheme have no effect alone."""
-    if flag.name.endswith(".peft_scheme"):
-        read_adapters(facts, flag)
-    else:
-        facts.effectless(flag, "peft_scheme decides")
+def adapter_meaning(name: str) -> Meaning:
+    """The meaning of a setting of adapters: NeMo 1's ``model.peft``, NeMo 2's and Bridge's ``peft``."""
+    _, _, key = name.removeprefix("model.").partition(".")
+    if not key or key in ("_target_", "peft_scheme"):
+        return reads_adapter_kind
+    if key.startswith("lora_tuning."):
+        return _of_lora(key.removeprefix("lora_tuning."))
+    # NeMo 1 has a section for every scheme, of which one counts.
+    return has_no_effect if "." in key or key == "restore_from_path" else _of_lora(key)
+
+
+def _of_lora(key: str) -> Meaning:
+    return ADAPTER_MEANINGS[_OF_LORA[key]] if key in _OF_LORA else has_no_effect
+
+
+def state_nemo_adapters(facts: Facts) -> None:
+    """States the adapters: NeMo 1's are beside queries, keys and values, later ones beside all matmuls."""
+    old = facts.flag("adapters").name.startswith("model.")
+    if old and "lora_alpha" not in facts.known:
+        facts.default("lora_alpha", facts.get("lora_rank", 32), "alpha: ${..adapter_dim} (NeMo 1's default)")
+    every = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")
+    state_adapters(facts, "NeMo", 32, 32, ("linear_qkv",) if old else every)

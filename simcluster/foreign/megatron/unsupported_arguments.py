@@ -68,7 +68,6 @@ MEANINGS: Mapping[str, Meaning] = {
     "use_dsa": refuses_setting(SPARSE_ATTENTION),
     "use_dsa_absorb": refuses_setting(SPARSE_ATTENTION),
     "use_lf_gate": refuses_setting(FILTERED),
-    "use_lora": refuses_setting(ADAPTERS),
     "qlora": refuses_setting(ADAPTERS),
     "retro_add_retriever": refuses_setting(RETRIEVAL),
 }
@@ -81,7 +80,6 @@ _BEGINNINGS: Mapping[str, UnsupportedFeature] = {
     "linear_value_head": LINEAR_ATTENTION,
     "linear_num_": LINEAR_ATTENTION,
     "mamba_": STATE_SPACE,
-    "lora_": ADAPTERS,
     "dsa_indexer_": SPARSE_ATTENTION,
 }
 """Arguments that come in numbers."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import (
+    ADAPTER_MEANINGS,
     ADAPTERS,
     DEEPSEEK,
     RECURRENT,
@@ -17,14 +18,17 @@ from simcluster.foreign.translation import (
     Facts,
     Meaning,
     UnsupportedFeature,
+    has_no_effect,
     not_expressible,
     read_number,
     read_word,
+    reads_adapter_kind,
     reads_embedding_dropout,
     reads_mtp_layers,
     reads_rotary_fraction,
     refuses_setting,
     selects,
+    state_adapters,
     state_positions,
     states_value,
     switch,
@@ -145,8 +149,17 @@ MODEL: Mapping[str, Meaning] = {
     "sliding_window": states_value("model.window"),
     "use_sliding_window": switch("windowed", True, False),
     "max_window_layers": states_value("window_from"),
-    "pet_config": refuses_setting(ADAPTERS, unless=(None, False, {})),
-    "pet_config.pet_type": refuses_setting(ADAPTERS, unless=(None, False, "")),
+    "pet_config": reads_adapter_kind,
+    "pet_config.pet_type": reads_adapter_kind,
+    "pet_config.lora_rank": ADAPTER_MEANINGS["rank"],
+    "pet_config.lora_alpha": ADAPTER_MEANINGS["alpha"],
+    "pet_config.lora_dropout": ADAPTER_MEANINGS["dropout"],
+    "pet_config.target_modules": ADAPTER_MEANINGS["targets"],
+    "pet_config.lora_a_init": has_no_effect,
+    "pet_config.lora_b_init": has_no_effect,
+    "pet_config.exclude_layers": ADAPTER_MEANINGS["others"],
+    "pet_config.freeze_include": ADAPTER_MEANINGS["others"],
+    "pet_config.freeze_exclude": ADAPTER_MEANINGS["others"],
     **DEEPSEEK,
 }
 """Keys below ``state_model.model_config``."""
@@ -177,6 +190,7 @@ def state_model(facts: Facts, *, named: bool) -> None:
         facts.drop_effectless(("model.vocab",), "padded_vocab_size counts")
         facts.use("padded_vocab", "model.vocab")
     _numbers(facts)
+    state_adapters(facts, "MindFormers", 8, 16, ("q_proj", "k_proj", "v_proj", "o_proj"))
     if not named:
         _family(facts)
 

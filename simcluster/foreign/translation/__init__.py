@@ -1,5 +1,11 @@
 """What the words of other tools mean: facts, readers of flags, what changes the result and what does not."""
 
+from simcluster.foreign.translation.adapters import (
+    ADAPTER_MEANINGS,
+    reads_adapter_kind,
+    reads_adapter_targets,
+    state_adapters,
+)
 from simcluster.foreign.translation.facts import Alternatives, Fact, Facts, Meaning, without_effect
 from simcluster.foreign.translation.flag_readers import (
     as_written,
@@ -37,6 +43,7 @@ from simcluster.foreign.translation.unsupported_features import (
 
 __all__ = [
     "ADAPTERS",
+    "ADAPTER_MEANINGS",
     "DEEPSEEK",
     "EVALUATION",
     "LINEAR_ATTENTION",
@@ -59,6 +66,8 @@ __all__ = [
     "read_integer",
     "read_number",
     "read_word",
+    "reads_adapter_kind",
+    "reads_adapter_targets",
     "reads_betas",
     "reads_clip",
     "reads_embedding_dropout",
@@ -67,6 +76,7 @@ __all__ = [
     "reads_window",
     "refuses_setting",
     "selects",
+    "state_adapters",
     "state_mixture",
     "state_positions",
     "state_profile",

@@ -71,6 +71,10 @@ class Transformer(Dimensions, Model):
         """Attention in one kernel or several, logits in the type of activations or another."""
         return replace(self, flash=flash, logits=logits)
 
+    def with_filled_heads(self, multiple: int) -> Transformer:
+        """Latent attention on heads that are filled to a multiple of this size."""
+        return replace(self, head_multiple=multiple)
+
     def in_slices(self, count: int) -> Transformer:
         """With expert slots for each of ``count`` slices of a sequence."""
         if self.experts is None:
@@ -281,7 +285,7 @@ def _shared(
 _CHOICES = tuple(
     field.name
     for field in fields(Dimensions)
-    if field.name not in ("kv_heads", "head_dim", "ffn", "flash", "logits")
+    if field.name not in ("kv_heads", "head_dim", "ffn", "flash", "logits", "head_multiple")
 )
 
 

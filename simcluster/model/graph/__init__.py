@@ -1,7 +1,19 @@
 """The graph of a model: operators, values, blocks and their instances, before any parallelism."""
 
 from simcluster.model.graph.block_builder import BlockBuilder
-from simcluster.model.graph.graph import LAYERS, Block, Graph, Instance, Node, Phase, Role, TensorSlice, Value
+from simcluster.model.graph.graph import (
+    INPUT_LAYER,
+    LAYERS,
+    OUTPUT_LAYER,
+    Block,
+    Graph,
+    Instance,
+    Node,
+    Phase,
+    Role,
+    TensorSlice,
+    Value,
+)
 from simcluster.model.graph.graph_digest import graph_digests
 from simcluster.model.graph.memory_place import ANY_TIME, MemoryPlace, Relocation, relocations_between
 from simcluster.model.graph.operand_check import operand_problem
@@ -25,6 +37,7 @@ from simcluster.model.graph.operator import (
 from simcluster.model.graph.rewrite import (
     GroupBatch,
     Narrow,
+    OneBarrier,
     Reorder,
     Rewrite,
     RingTurns,
@@ -35,8 +48,10 @@ from simcluster.model.graph.zigzag_order import Zigzag, token_positions
 
 __all__ = [
     "ANY_TIME",
+    "INPUT_LAYER",
     "LAYERS",
     "ONE",
+    "OUTPUT_LAYER",
     "UNIT",
     "Array",
     "Block",
@@ -52,6 +67,7 @@ __all__ = [
     "MemoryPlace",
     "Narrow",
     "Node",
+    "OneBarrier",
     "Operator",
     "Phase",
     "Ragged",

@@ -29,6 +29,10 @@ MULTI_TOKEN = "mtp.*"
 """What they call the instances of multi-token prediction: ``mtp.layers.0``, ``mtp.heads.0``."""
 
 
+OUTPUT_LAYER, INPUT_LAYER = -1, -2
+"""The chunks of a vocabulary that is split over all stages: the output layer's, the embedding's."""
+
+
 class Phase(enum.StrEnum):
     """When an operator runs: once per step before, per micro-batch, or once per step after (DESIGN 4.4).
 
@@ -163,7 +167,7 @@ class Block:
     outputs: tuple[str, ...]
     """Activations that leave it."""
     parameters: tuple[str, ...]
-    """Values that are trained."""
+    """Values that are trained, or frozen."""
     values: Mapping[str, Value]
     """All values by name."""
     nodes: tuple[Node, ...]
@@ -178,6 +182,10 @@ class Block:
     """Whether its backward runs its whole forward again."""
     row_gradients: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """A table that is changed by rows -> the rows' gradients and their ids, instead of a gradient."""
+    frozen: frozenset[str] = frozenset()
+    """The parameters that are not trained."""
+    follows: Mapping[str, str] = field(default_factory=dict)
+    """An operator of an adapter -> the one beside which it is, whose strategy it has if it has no own."""
 
     @cached_property
     def states(self) -> tuple[str, ...]:
@@ -207,7 +215,8 @@ class Instance:
     """The pipeline stage that runs it."""
     chunk: int = 0
     """Which chunk of the stage it is in; of a graph of several passes, not placed yet, the number of the
-    pass."""
+    pass. ``OUTPUT_LAYER`` and ``INPUT_LAYER`` are on all stages, each with its slice of the vocabulary;
+    ``stage`` is then the one whose hidden states they read or make."""
     repeats: str = ""
     """The instance of another pass that it repeats, parameters and all."""
     slice: int = 0
@@ -232,6 +241,11 @@ class Instance:
         prediction stay with the head.
         """
         return self.is_layer and not matches(MULTI_TOKEN, self.name)
+
+    @property
+    def on_all_stages(self) -> bool:
+        """Whether every stage runs it on its slice of the vocabulary."""
+        return self.chunk < 0
 
     @property
     def weight_owner(self) -> str:

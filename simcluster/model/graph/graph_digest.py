@@ -53,6 +53,7 @@ class _Texts:
     def block(self, block: Block) -> str:
         border = (block.feeds, block.inputs, block.outputs, block.parameters, block.shared, block.loss)
         lines = [_text((border, block.recomputed, block.gradients, block.row_gradients))]
+        lines += [f"frozen {_text(block.frozen)}"] if block.frozen else []
         lines += [f"{name} {self.of(block.values[name], _value_text)}" for name in sorted(block.values)]
         lines += [self.of(node, self._node) for node in block.nodes]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()

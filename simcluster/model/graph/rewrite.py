@@ -66,4 +66,9 @@ class SequenceSlice:
     index: int
 
 
-Rewrite: TypeAlias = Narrow | SparseRows | GroupBatch | Reorder | RingTurns | SequenceSlice
+@dataclass(frozen=True, slots=True)
+class OneBarrier:
+    """With statistics of its own part of a split dim, put together once; None: it waits for no statistics."""
+
+
+Rewrite: TypeAlias = Narrow | SparseRows | GroupBatch | Reorder | RingTurns | SequenceSlice | OneBarrier

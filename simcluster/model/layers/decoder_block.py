@@ -199,7 +199,8 @@ class DecoderBlock:
             attended = self.past.attend(self.build, "attention.core", batch, q, k, v, dims.rule, dims.scale)
             if attended is not None:
                 return attended
-        core = AttentionForm(dims.rule, dims.scale, dims.attention_dropout, dims.flash, own_values=own)
+        multiple = dims.head_multiple if own else 0
+        core = AttentionForm(dims.rule, dims.scale, dims.attention_dropout, dims.flash, own, multiple)
         return core.write(self.build, "attention.core", q, k, v)
 
     def _mlp(self, x: str) -> str:

@@ -77,6 +77,8 @@ class Dimensions:
     """Whether attention is one kernel that keeps no scores (``FrameworkDependent.computed``)."""
     logits: DType | None = None
     """The dtype in which the loss reads logits; None: that of all activations."""
+    head_multiple: int = 0
+    """A multiple to which the kernel of latent attention has its heads filled; 0: it takes any."""
 
     @property
     def group(self) -> int:

@@ -86,7 +86,7 @@ class AttentionForm:
     """Attention of queries to keys and values: mask, scale, dropout of weights, one kernel or several.
 
     ``scale`` multiplies products of queries and keys before anything is added to them. ``own_values``: heads
-    of values have a size of their own.
+    of values have a size of their own; ``head_multiple``: as of ``Attention``.
     """
 
     rule: Scores
@@ -94,6 +94,7 @@ class AttentionForm:
     dropout: float = 0.0
     flash: bool = True
     own_values: bool = False
+    head_multiple: int = 0
 
     def write(self, build: BlockBuilder, name: str, q: str, k: str, v: str, bias: str | None = None) -> str:
         """The operators called ``name``; ``bias`` [heads, group, seq, keys] is added to scores."""
@@ -109,6 +110,7 @@ class AttentionForm:
                 self.scale,
                 biased=bool(added),
                 own_values=self.own_values,
+                head_multiple=self.head_multiple,
             )
             return build.add(name, core, q, k, v, *added)
         scores = build.add(f"{name}.scores", Matmul(QUERY, (KEYS,), (SCORES,)), q, k)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -34,7 +35,7 @@ from simcluster.model.operators.contraction import contract
 from simcluster.model.operators.dropout import dropout_mask
 from simcluster.model.operators.ring_attention import ring_backward, ring_forward
 from simcluster.model.operators.slice_attention import SliceAttention
-from simcluster.work import DType, Work
+from simcluster.work import DType, Kernel, Work
 
 _KEY = ("batch", "keys", "heads", "head_dim")
 _OUTPUT = (*QUERY[:-1], "value_dim")
@@ -80,6 +81,9 @@ class _Attention(Operator):
     """The length of these slices."""
     masked_turns: bool = False
     """Whether every turn computes all its scores, also those that the causal mask hides."""
+    head_multiple: int = 0
+    """The kernel takes heads of a multiple of this size, to which those of queries, keys and values are
+    filled with zeros by copies before it; 0: of any size."""
 
     family: ClassVar[str] = "attention"
     is_gradient: ClassVar[bool] = False
@@ -149,15 +153,24 @@ class _Attention(Operator):
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
-        """As ``attention_work`` counts, on whole sequences of keys."""
-        return attention_work(
-            self.rule,
-            inputs,
-            outputs,
-            keys=inputs[1].shape[1],
-            value_dim=inputs[2].shape[-1] if self.own_values else None,
-            backward=self.is_gradient,
+        """As ``attention_work`` counts, on whole sequences of keys, and copies to and from filled heads."""
+        kernel = partial(attention_work, self.rule, keys=inputs[1].shape[1], backward=self.is_gradient)
+        if not self.head_multiple:
+            return kernel(inputs, outputs, value_dim=inputs[2].shape[-1] if self.own_values else None)
+        size = -(-inputs[0].shape[-1] // self.head_multiple) * self.head_multiple
+        operands = [replace(tensor, shape=(*tensor.shape[:-1], size)) for tensor in inputs[:3]]
+        # The backward finds them filled; it fills the gradient, and like the forward copies parts of results.
+        given, made = (inputs[5:6], outputs[:3]) if self.is_gradient else (inputs[:3], outputs[:1])
+        widened = sum(tensor.num_bytes // tensor.shape[-1] * size for tensor in given)
+        parts = sum(tensor.num_bytes for tensor in made)
+        copies = Work(
+            Kernel.COPY,
+            inputs[0].dtype,
+            flops=0,
+            bytes_read=sum(tensor.num_bytes for tensor in given) + parts,
+            bytes_written=widened + parts,
         )
+        return (*kernel([*operands, *inputs[3:]], outputs, value_dim=size), copies)
 
 
 class Attention(_Attention):

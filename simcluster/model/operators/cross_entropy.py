@@ -21,7 +21,10 @@ from simcluster.model.graph import (
     Labels,
     MemoryBound,
     MemoryPass,
+    OneBarrier,
+    Operator,
     Region,
+    Rewrite,
     Tape,
     TensorType,
     memory_bound,
@@ -95,6 +98,10 @@ class CrossEntropy(_Loss):
         losses = np.where(counts, statistic - picked, logits.dtype.type(0))
         return (np.asarray(losses.sum() * self.scale, dtype=logits.dtype), statistic)
 
+    def rewrite(self, request: Rewrite) -> Operator | None:
+        """One reduction of the log-sum-exp instead of a maximum and a sum behind it."""
+        return CrossEntropyOfParts(self.scale, self.labels) if isinstance(request, OneBarrier) else None
+
     def decompose(self, split: frozenset[str]) -> Decomposition | None:
         """Maximum, sum of exponentials, target's logit, and what joins them."""
         if split != {self.labels[-1]}:
@@ -105,6 +112,26 @@ class CrossEntropy(_Loss):
                 ("sum", LogitsExpSum(self.labels), ("in0", "max"), ("sum",)),
                 ("target", TargetLogit(self.labels), ("in0", "in1"), ("target",)),
                 ("join", JoinLoss(self.scale, self.labels), ("max", "sum", "target"), ("out0", "out1")),
+            )
+        )
+
+
+class CrossEntropyOfParts(CrossEntropy):
+    """Cross entropy that waits once for the others where the vocabulary is split: every rank takes the
+    log-sum-exp of its own logits, and these are put together (arXiv 2411.05288, algorithm 1).
+    """
+
+    __slots__ = ()
+
+    def decompose(self, split: frozenset[str]) -> Decomposition | None:
+        """Log-sum-exp, target's logit, and what joins them."""
+        if split != {self.labels[-1]}:
+            return None
+        return Decomposition(
+            (
+                ("log_sum", LogitsLogSumExp(self.labels), ("in0",), ("log_sum",)),
+                ("target", TargetLogit(self.labels), ("in0", "in1"), ("target",)),
+                ("join", JoinLogSums(self.scale, self.labels), ("log_sum", "target"), ("out0", "out1")),
             )
         )
 
@@ -175,6 +202,21 @@ class LogitsExpSum(_PerToken):
         return (np.asarray(np.exp(inputs[0] - inputs[1][..., None]).sum(axis=-1)),)
 
 
+class LogitsLogSumExp(_PerToken):
+    """``log(sum(exp(logits)))`` of each token."""
+
+    kind: ClassVar[str] = "logits_log_sum_exp"
+
+    def dims(self) -> Dims:
+        """Parts are put together as logarithms of sums of exponentials are."""
+        return Dims((self.labels,), (self._tokens,), reduction="logsumexp")
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """Behind the maximum, so that nothing overflows."""
+        peak = inputs[0].max(axis=-1)
+        return (np.asarray(peak + np.log(np.exp(inputs[0] - peak[..., None]).sum(axis=-1))),)
+
+
 class TargetLogit(_PerToken):
     """The logit of each token's target; zero where another rank holds it."""
 
@@ -221,3 +263,26 @@ class JoinLoss(_Loss):
         peak, total, target = inputs
         statistic = peak + np.log(total)
         return (np.asarray((statistic - target).sum() * self.scale, dtype=peak.dtype), statistic)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinLogSums(_Loss):
+    """The scaled loss and the log-sum-exp from that and the target's logit."""
+
+    scale: float
+    labels: Labels = _LOGITS
+
+    kind: ClassVar[str] = "join_log_sums"
+
+    def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        """A scalar and one statistic per token."""
+        return (TensorType((), DType.FP32), inputs[0])
+
+    def dims(self) -> Dims:
+        """The loss sums over tokens; it is linear in both together."""
+        return Dims((self._tokens,) * 2, ((), self._tokens), linear=(frozenset({0, 1}),))
+
+    def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
+        """``log-sum-exp - target``."""
+        statistic, target = inputs
+        return (np.asarray((statistic - target).sum() * self.scale, dtype=statistic.dtype), statistic)

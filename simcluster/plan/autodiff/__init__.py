@@ -8,6 +8,7 @@ from simcluster.plan.autodiff.differentiation import (
     values_needing_gradients,
 )
 from simcluster.plan.autodiff.gradient_accumulation import ALL, accumulate
+from simcluster.plan.autodiff.training_flops import training_flops
 
 __all__ = [
     "ALL",
@@ -16,5 +17,6 @@ __all__ = [
     "differentiate",
     "gradient_name",
     "split_backward",
+    "training_flops",
     "values_needing_gradients",
 ]

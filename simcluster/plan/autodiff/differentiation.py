@@ -11,7 +11,20 @@ from dataclasses import field, replace
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
-from simcluster.model import ONE, Add, Block, Gradient, Graph, Node, Operator, Phase, Role, TensorType, Value
+from simcluster.model import (
+    ONE,
+    Add,
+    Block,
+    Gradient,
+    Graph,
+    Instance,
+    Node,
+    Operator,
+    Phase,
+    Role,
+    TensorType,
+    Value,
+)
 from simcluster.work import DType
 
 
@@ -19,12 +32,40 @@ def differentiate(graph: Graph, gradient_dtype: DType) -> Graph:
     """The graph with backward nodes; parameter gradients are accumulated in ``gradient_dtype``.
 
     A value that several instances read has a gradient to which each of them adds a term. So has a value that
-    is computed from parameters alone: its gradient only leads on into accumulators.
+    is computed from parameters alone: its gradient only leads on into accumulators. A value that no trained
+    parameter takes part in has none: backward ends behind the first of them.
     """
     shared = _shared(graph)
-    return graph.with_blocks(
-        {name: _differentiated(block, gradient_dtype, shared[name]) for name, block in graph.blocks.items()}
+    if not any(block.frozen for block in graph.blocks.values()):
+        return graph.with_blocks(
+            {
+                name: _differentiated(block, gradient_dtype, shared[name], block.inputs)
+                for name, block in graph.blocks.items()
+            }
+        )
+    needed = _inputs_needing_gradients(graph)
+
+    def rewrite(block: Block, instance: Instance) -> Block:
+        inputs = needed[instance.name]
+        own = [name for name in shared[block.name] if name in inputs]
+        return _differentiated(block, gradient_dtype, own, inputs)
+
+    return graph.specialised(
+        needed, rewrite, lambda key, keys: f".{keys.index(key)}" if key != keys[0] else ""
     )
+
+
+def _inputs_needing_gradients(graph: Graph) -> dict[str, tuple[str, ...]]:
+    """Instance -> its inputs that some trained parameter takes part in."""
+    needing: set[str] = set()
+    inputs: dict[str, tuple[str, ...]] = {}
+    for instance in graph.instances:
+        block = graph.block_of(instance)
+        pairs = zip(block.inputs, instance.inputs, strict=True)
+        inputs[instance.name] = tuple(inner for inner, outer in pairs if outer in needing)
+        inside = values_needing_gradients(block, inputs[instance.name])
+        needing.update(instance.output(value) for value in block.outputs if value in inside)
+    return inputs
 
 
 def _shared(graph: Graph) -> dict[str, tuple[str, ...]]:
@@ -88,15 +129,20 @@ class _Tape:
         return name
 
 
-def _differentiated(block: Block, gradient_dtype: DType, shared: Sequence[str]) -> Block:
+def _differentiated(
+    block: Block, gradient_dtype: DType, shared: Sequence[str], inputs: Sequence[str]
+) -> Block:
+    """The block with its backward; of its ``inputs`` those that need gradients."""
     values = dict(block.values)
-    tape = _Tape(values, values_needing_gradients(block))
+    tape = _Tape(values, values_needing_gradients(block, inputs))
     terms: defaultdict[str, list[Gradient]] = defaultdict(list)
     gradients: dict[str, str] = {}
     if block.loss is not None:
         terms[block.loss].append(ONE)
         values[block.loss] = replace(values[block.loss], role=Role.ACCUMULATOR)
     for out in block.outputs:
+        if block.frozen and out not in tape.needed:
+            continue
         gradients[out] = gradient_name(out)
         values[gradients[out]] = Value(values[out].type, Role.GRADIENT)
         terms[out].append(gradients[out])
@@ -113,23 +159,25 @@ def _differentiated(block: Block, gradient_dtype: DType, shared: Sequence[str]) 
         for value, grad in zip(node.inputs, made, strict=True):
             if grad is not None and value in tape.needed:
                 terms[value].append(grad)
-    for value in block.inputs:
+    for value in inputs:
         if value in shared:
             continue
         gradient = _gathered(tape, value, terms[value])
         if gradient is not None:
             (gradients[value],) = _values([gradient], f"'{value}'")
     added = {
-        name: Value(_of_type(values[name], gradient_dtype), Role.ACCUMULATOR) for name in block.parameters
+        name: Value(_of_type(values[name], gradient_dtype), Role.ACCUMULATOR)
+        for name in block.parameters
+        if name not in block.frozen
     }
     added |= {name: Value(values[name].type, Role.SUM) for name in shared}
     nodes = _accumulating(added, tape, terms, gradients)
     return replace(block, values=values, nodes=(*block.nodes, *nodes), gradients=gradients)
 
 
-def values_needing_gradients(block: Block) -> set[str]:
-    """The values of a block that depend on a parameter or on one of its inputs."""
-    needed = {*block.parameters, *block.inputs}
+def values_needing_gradients(block: Block, inputs: Sequence[str]) -> set[str]:
+    """The values of a block that depend on a trained parameter or on one of these inputs."""
+    needed = {*block.parameters, *inputs} - block.frozen
     for node in block.nodes:
         if any(value in needed for value in node.inputs):
             needed.update(out for out in node.outputs if block.values[out].type.dtype.is_float)

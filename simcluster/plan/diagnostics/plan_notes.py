@@ -68,6 +68,9 @@ def settings_without_effect(parallel: ParallelSpec, graph: Graph, sharding: Shar
     spec = parallel.recompute
     if parallel.offload.path is not None:
         yield f"offload.path {parallel.offload.path} changes nothing: a host's disks are simulated as one"
+    if unused := parallel.offload.unused_disk_keys:
+        named = " and ".join(f"offload.{name}" for name in unused)
+        yield f"{named} change{'s' * (len(unused) == 1)} nothing: nothing is stored on disks"
     if spec.gathers and (not sharding.weights or sharding.regather):
         why = "are gathered again anyway" if sharding.weights else "are whole on every rank"
         yield f"recompute.gathers changes nothing: weights {why}"

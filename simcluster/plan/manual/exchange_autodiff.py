@@ -119,9 +119,7 @@ class ExchangeDifferentiator:
         received: set[Spot] = set()
         while True:
             needed = [
-                values_needing_gradients(
-                    replace(block, inputs=tuple(value for part, value in received if part == number))
-                )
+                values_needing_gradients(block, tuple(value for part, value in received if part == number))
                 for number, block in enumerate(self.blocks)
             ]
             self.dependent = {(number, value) for number, values in enumerate(needed) for value in values}

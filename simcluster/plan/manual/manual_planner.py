@@ -54,6 +54,13 @@ class ManualPlanner(Planner):
         """The training section; nothing else can be written by hand."""
         if isinstance(self.task, InferenceSpec):
             raise PlanError("programs that are written by hand train", path="parallel.mode")
+        for key in ("lora", "frozen"):
+            if getattr(self.task, key) is not None:
+                raise PlanError(
+                    "a program that is written by hand trains all of its parameters",
+                    path=f"training.{key}",
+                    hint="leave it out, or write parallel.mode: semi_auto",
+                )
         return self.task
 
     def plan(self) -> Plan:

@@ -154,7 +154,8 @@ class _Unit:
         """Weights lie in shards; forward and backward read copies that are gathered for them."""
         used = {name: self.values[name] for name in parameters}
         for name, value in used.items():
-            kind = TensorType(value.type.shape, self.held(value.type.dtype))
+            own = value.type.dtype
+            kind = TensorType(value.type.shape, own if name in self.block.frozen else self.held(own))
             self.values[name] = replace(value, type=kind, layout=self.homes[name])
         copies = {Phase.FORWARD: self._copies(used, Phase.GATHER, "gathered")}
         copies[Phase.BACKWARD] = copies[Phase.FORWARD]

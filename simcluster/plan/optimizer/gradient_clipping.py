@@ -41,7 +41,7 @@ def clip(graph: Graph, limit: float, mesh: Mesh, router: RedistributionPlanner, 
     Every stage gets an instance ``clip.STAGE`` that reduces the sum of squares and computes the factor.
     """
     used = {axis for block in graph.blocks.values() for axis in _splitting(block)}
-    axes = tuple(axis for axis in mesh.names if axis in used and mesh.size(axis) > 1)
+    axes = tuple(axis for axis in mesh.names if axis in used and axis != stage_axis and mesh.size(axis) > 1)
     across = (stage_axis,) if mesh.size(stage_axis) > 1 else ()
     partial = Layout(()).with_partial((*across, *axes))
     repeated = _repeated(graph)

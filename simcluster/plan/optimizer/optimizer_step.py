@@ -192,7 +192,7 @@ class _BlockOptimizer:
         if parameter in self.whole or parameter in self.block.row_gradients:
             return value.layout
         kind = value.type
-        if self.plan.sharding.weights:
+        if self.plan.sharding.weights and parameter not in self.block.frozen:
             # What is small is so by what lies in memory.
             kind = TensorType(kind.shape, self._sharded_dtype(kind.dtype))
         return self.plan.sharding.home(value.layout, kind, self.mesh)

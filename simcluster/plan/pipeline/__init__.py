@@ -23,6 +23,8 @@ from simcluster.plan.pipeline.placement import default_layers, place, written_la
 from simcluster.plan.pipeline.schedule import Schedule, activation_peaks, forward_only, has_split_backward
 from simcluster.plan.pipeline.v_shape import StageActions
 from simcluster.plan.pipeline.virtual_stages import VirtualStages
+from simcluster.plan.pipeline.vocabulary import VocabularyMethod, spread_vocabulary
+from simcluster.plan.pipeline.vocabulary_order import vocabulary_actions
 from simcluster.plan.pipeline.zero_bubble_order import zero_bubble_actions
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "StageActions",
     "Timetable",
     "VirtualStages",
+    "VocabularyMethod",
     "activation_peaks",
     "default_layers",
     "forward_only",
@@ -49,6 +52,8 @@ __all__ = [
     "render",
     "sliced_interleaved_actions",
     "spread_rounds",
+    "spread_vocabulary",
+    "vocabulary_actions",
     "written_layers",
     "zero_bubble_actions",
 ]

@@ -4,6 +4,8 @@
     B3      backward of micro-batch 3         R3      what it computes again, ahead of its backward
     F3c1    chunk 1 of the stage              F3s2    sequence slice 2
     F3&B1   actions overlapped: two, or more
+    F3v     the stage's slice of the output layer, where all stages share the vocabulary
+    F3e     its slice of the embedding
 
 Text and object are inverses of each other.
 """
@@ -15,12 +17,15 @@ from collections.abc import Sequence
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
+from simcluster.model import INPUT_LAYER, OUTPUT_LAYER
 
 FORWARD, BACKWARD = "F", "B"
 INPUTS, WEIGHTS = "I", "W"
 RECOMPUTE = "R"
 
-_ACTION = re.compile(r"([FBIWR])(\d+)(?:c(\d+))?(?:s(\d+))?")
+_ACTION = re.compile(r"([FBIWR])(\d+)(?:c(\d+)|([ve]))?(?:s(\d+))?")
+_ON_ALL_STAGES = {OUTPUT_LAYER: "v", INPUT_LAYER: "e"}
+_CHUNKS = {letter: chunk for chunk, letter in _ON_ALL_STAGES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ class Action:
     micro_batch: int
     """Which of the step's, from 0."""
     chunk: int = 0
-    """Of the model on this stage."""
+    """Of the model on this stage; or ``OUTPUT_LAYER``, ``INPUT_LAYER``."""
     slice: int = 0
     """Of the sequence."""
     overlapped_with: Action | None = None
@@ -48,12 +53,13 @@ class Action:
                 f"'{text}' is not an action",
                 hint="write F3, B3, I3, W3 or R3, with c1 (chunk), s2 (slice), F3&B1",
             )
-        kind, micro_batch, chunk, part = match.groups()
+        kind, micro_batch, number, letter, part = match.groups()
         other = cls.parse(rest) if rest else None
-        return cls(kind, int(micro_batch), int(chunk or 0), int(part or 0), other)
+        chunk = _CHUNKS[letter] if letter else int(number or 0)
+        return cls(kind, int(micro_batch), chunk, int(part or 0), other)
 
     def __str__(self) -> str:
-        chunk = f"c{self.chunk}" if self.chunk else ""
+        chunk = _ON_ALL_STAGES.get(self.chunk, f"c{self.chunk}" if self.chunk else "")
         part = f"s{self.slice}" if self.slice else ""
         other = f"&{self.overlapped_with}" if self.overlapped_with else ""
         return f"{self.kind}{self.micro_batch}{chunk}{part}{other}"

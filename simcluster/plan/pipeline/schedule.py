@@ -76,7 +76,8 @@ class Schedule(ABC):
 def _validated(schedule: Schedule, num_stages: int, num_micro_batches: int) -> Timetable:
     """The timetable of a schedule: searches plan with one again and again."""
     timetable = tuple(schedule.stage(stage, num_stages, num_micro_batches) for stage in range(num_stages))
-    validate_schedule(timetable, num_micro_batches, schedule.chain(num_stages), schedule.num_slices)
+    layers = tuple(tuple(action for action in actions if action.chunk >= 0) for actions in timetable)
+    validate_schedule(layers, num_micro_batches, schedule.chain(num_stages), schedule.num_slices)
     return timetable
 
 
@@ -108,7 +109,7 @@ def activation_peaks(timetable: Timetable) -> list[int]:
     peaks = []
     for actions in timetable:
         alive = most = 0
-        halves = [half for action in actions for half in action.parts]
+        halves = [half for action in actions for half in action.parts if half.chunk >= 0]
         split = {half.unit for half in halves if half.kind == WEIGHTS}
         for half in halves:
             last = WEIGHTS if half.unit in split else BACKWARD

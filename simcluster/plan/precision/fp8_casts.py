@@ -1,4 +1,4 @@
-"""Passes: lifetime of fp8 copies, once it is known which operands are redistributed before the cast."""
+"""Passes: lifetime of fp8 copies and order of their gathers, once it is known what is redistributed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,34 @@ def repeat_casts(graph: Graph) -> Graph:
     redistribution is saved, as without fp8. What an all-to-all moved is no larger than before, so it is saved
     and not sent again.
     """
-    return graph.with_blocks({name: _late(_repeated(block)) for name, block in graph.blocks.items()})
+    return graph.with_blocks(
+        {name: _gathered_at_once(_late(_repeated(block))) for name, block in graph.blocks.items()}
+    )
+
+
+def _gathered_at_once(block: Block) -> Block:
+    """The block in which all copies that a cast makes of a gradient are gathered before the first is read.
+
+    Transformer Engine gathers a gradient in both of its formats by one call that blocks, because a copy with
+    scales along one dim cannot be turned into one with scales along the other (grad_output_preprocess, from
+    memory). The copy that is read first is gathered last: its reader waits for both.
+    """
+    nodes = list(block.nodes)
+    for cast in block.phase(Phase.BACKWARD):
+        if not isinstance(cast.operator, Fp8Cast) or len(cast.outputs) == 1:
+            continue
+        gathers = [
+            node
+            for node in nodes
+            if isinstance(node.operator, Movement)
+            and node.operator.kind is MovementKind.ALL_GATHER
+            and node.inputs[0] in cast.outputs
+        ]
+        if len(gathers) > 1:
+            nodes = [node for node in nodes if node not in gathers[1:]]
+            place = nodes.index(gathers[0])
+            nodes[place:place] = gathers[1:]
+    return replace(block, nodes=tuple(nodes))
 
 
 def _late(block: Block) -> Block:

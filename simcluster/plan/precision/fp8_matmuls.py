@@ -36,6 +36,7 @@ from simcluster.model import (
 from simcluster.work import DType
 
 _GRADIENTS = (Role.GRADIENT, Role.SUM)
+_ADAPTER = "lora_"
 _OF_EXPERTS = "experts"
 """The dim of tokens in the order of experts, which only operands exchanged between ranks have."""
 
@@ -87,6 +88,9 @@ def quantise(graph: Graph, plan: Fp8Plan) -> Graph:
 def _chosen(block: Block, instance: str, patterns: Sequence[str], idle: set[str]) -> Iterator[str]:
     for node in block.phase(Phase.FORWARD):
         if _narrowed(node, block) is None:
+            continue
+        if node.name in block.follows and not any(_ADAPTER in pattern for pattern in patterns):
+            # Adapters are matmuls of the framework's own beside those of the library that has fp8.
             continue
         fitting = [pattern for pattern in patterns if matches(pattern, f"{instance}.{node.name}")]
         idle.difference_update(fitting)

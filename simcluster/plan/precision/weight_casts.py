@@ -31,7 +31,7 @@ def _casting(block: Block, to: DType) -> Block:
     nodes: list[Node] = []
     for parameter in block.parameters:
         kind = values[parameter]
-        if kind.type.dtype is to:
+        if kind.type.dtype is to or parameter in block.frozen:
             continue
         stored = TensorType(kind.type.shape, to)
         values[parameter] = replace(kind, type=stored)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import count
 from typing import ClassVar
 
 from simcluster.deferred_dataclass import dataclass
-from simcluster.plan.pipeline import FORWARD, INPUTS, WEIGHTS, Action, Schedule, VirtualStages
+from simcluster.model import INPUT_LAYER, OUTPUT_LAYER
+from simcluster.plan.pipeline import BACKWARD, FORWARD, INPUTS, WEIGHTS, Action, Schedule, VirtualStages
 
 PERIOD = 6
 """Passes of a micro-batch on every stage: forward, backward and weight gradients of two chunks."""
@@ -40,6 +43,25 @@ class BuildingBlock:
             end + BACK * ahead: (INPUTS, 0),
         }
 
+    def with_vocabulary(self) -> BuildingBlock:
+        """The block where all stages share the vocabulary: each of two barriers between the last forward and
+        the first backward takes as long as a micro-batch comes behind the one before (arXiv 2411.05288).
+        """
+        there, loss, back = self.turns
+        return replace(self, turns=(there, loss + 2 * PERIOD, back))
+
+    @property
+    def vocabulary_passes(self) -> Iterator[tuple[int, str, int]]:
+        """Behind which pass all stages have those of the vocabulary: when that begins, kind and chunk."""
+        last = self.num_stages - 1
+        there = THERE * last + self.turns[0]
+        loss = there + BACK * last
+        end = loss + self.turns[1] + THERE * last + self.turns[2] + BACK * last
+        yield -2, FORWARD, INPUT_LAYER
+        yield loss + 1, FORWARD, OUTPUT_LAYER
+        yield loss + 1 + PERIOD, BACKWARD, OUTPUT_LAYER
+        yield end + 2, BACKWARD, INPUT_LAYER
+
     @property
     def fits(self) -> bool:
         """Whether no stage has two passes at once, of whatever micro-batches."""
@@ -58,6 +80,7 @@ def shortest_building_block(num_stages: int) -> BuildingBlock:
     return next(block for block in blocks if block.fits)
 
 
+@dataclass(frozen=True)
 class VHalf(Schedule):
     """Of an odd number of stages p + 1 chunks alive, of an even one p + 3, where 1F1B has 2 p; the bubble is
     7 (p - 1) / 2 forwards of a chunk, rounded up, if f = i = w, where that of 1F1B is 6 (p - 1).
@@ -69,13 +92,22 @@ class VHalf(Schedule):
 
     kind: ClassVar[str] = "v_half"
 
+    vocabulary: str | None = None
+
     def chain(self, num_stages: int) -> VirtualStages:
         """To the last stage and back: the loss is on the first."""
         return VirtualStages.v_shape(num_stages)
 
     def stage(self, stage: int, num_stages: int, num_micro_batches: int) -> tuple[Action, ...]:
         """What the block of every micro-batch has begin at each time; weight gradients in between."""
-        block = shortest_building_block(num_stages).of(stage)
+        whole = shortest_building_block(num_stages)
+        whole = whole.with_vocabulary() if self.vocabulary else whole
+        block = whole.of(stage)
+        shared: dict[int, list[Action]] = {}
+        if self.vocabulary:
+            for index in range(num_micro_batches):
+                for begin, kind, chunk in whole.vocabulary_passes:
+                    shared.setdefault(begin + PERIOD * index, []).append(Action(kind, index, chunk))
         passes = {
             begin + PERIOD * index: Action(kind, index, chunk)
             for begin, (kind, chunk) in block.items()
@@ -83,13 +115,14 @@ class VHalf(Schedule):
         }
         actions: list[Action] = []
         waiting: deque[Action] = deque()
-        for time in range(max(passes) + 1):
+        for time in range(min(shared, default=0), max(*passes, *shared) + 1):
             action = passes.get(time)
             if action is not None:
                 actions.append(action)
                 waiting += [action] if action.kind == INPUTS else []
             elif waiting:
                 actions.append(_weights(waiting.popleft()))
+            actions += shared.get(time, [])
         return (*actions, *map(_weights, waiting))
 
 

@@ -43,6 +43,8 @@ class BlockSharder:
     """Finds redistributions."""
     passes: Collection[str] = ()
     """Operator families that run as their primitives, whatever is split."""
+    unreduced: tuple[str, ...] = ()
+    """Axes over which what leaves the block stays partial: somebody else reduces it."""
     sharded: ShardedValues = field(init=False)
     """The values and nodes of the sharded block so far."""
     padding: Padding = field(init=False)
@@ -92,7 +94,10 @@ class BlockSharder:
         for value, want in zip(block.outputs, wants, strict=True):
             layout = sharded.layout(value)
             if layout.partial:
-                sharded.fetch(value, want or layout.reduced, "the next block")
+                target = self._leaving(layout, want or layout.reduced)
+                sharded.fetch(value, target, "the next block")
+                if self.unreduced:
+                    sharded.keep(value, target)
         self._keep_exchanged(backward)
         sharded.enter(Phase.BACKWARD)
         shared = [value for value in (*block.inputs, *block.parameters) if value in sums]
@@ -100,15 +105,21 @@ class BlockSharder:
         self.common = {**self._common_partial(backward), **added}
         for value in (name for name in block.outputs if name in block.gradients):
             layout = sharded.layout(value)
+            layout = layout.reduced if self.unreduced else layout
             partial = [axis for axis in sorted(sums.get(value, ())) if axis not in layout.axes]
             sharded.put(block.gradients[value], layout.with_partial(partial))
         self._phase(backward, {grad for value, grad in block.gradients.items() if value not in block.outputs})
         gradients = dict(block.gradients)
         for value in block.inputs:
             if value in gradients and value not in sums:
-                gradients[value] = sharded.fetch(gradients[value], sharded.layout(value), "the block before")
+                target = self._leaving(sharded.layout(gradients[value]), sharded.layout(value))
+                gradients[value] = sharded.fetch(gradients[value], target, "the block before")
         made = replace(block, values=sharded.values, nodes=tuple(sharded.nodes), gradients=gradients)
         return _with_homes_as_outputs(made, {value: sharded.home(value) for value in block.outputs})
+
+    def _leaving(self, layout: Layout, target: Layout) -> Layout:
+        """The layout in which a value leaves the block, of one that others want in ``target``."""
+        return target.with_partial([axis for axis in self.unreduced if axis in layout.partial_axes])
 
     def _keep_exchanged(self, backward: Sequence[Node]) -> None:
         """Keeps what was exchanged all to all as it lies then, where that spares backward the exchange.

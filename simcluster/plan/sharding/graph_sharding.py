@@ -30,11 +30,13 @@ def shard(
     router: RedistributionPlanner,
     feeds: Mapping[str, Layout] = NO_FEEDS,
     passes: Collection[str] = (),
+    stage_axis: str = "",
 ) -> Graph:
     """The graph over specialised blocks in which every value has a layout.
 
     ``feeds`` are layouts of inputs that come in another one than their first reader wants. Operators of the
-    families ``passes`` become primitives, of which each may be fused with a neighbour.
+    families ``passes`` become primitives, of which each may be fused with a neighbour. What is on all stages
+    makes sums over ``stage_axis`` that are reduced to the stage that reads them, not here.
     """
     wanted = _wanted(graph, strategies)
     tied = _tied_layouts(graph, strategies)
@@ -58,7 +60,8 @@ def shard(
         chosen = strategies.of(instance.weight_owner)
         key: _Key = (instance.block, tuple(chosen.values()), incoming, wants, fixed, added)
         if key not in blocks:
-            sharder = BlockSharder(block, chosen, mesh, router, passes)
+            left = (stage_axis,) if instance.on_all_stages else ()
+            sharder = BlockSharder(block, chosen, mesh, router, passes, left)
             given = {name: feeds[name] for name in block.feeds if name in feeds}
             made = sharder.run(incoming, wants, {**dict(fixed), **given}, dict(added))
             same = sum(name == block.name for name, *_ in blocks)
@@ -68,7 +71,7 @@ def shard(
         for value in block.outputs:
             layout = sharded_block.values[value].layout
             assert layout is not None
-            layouts[instance.output(value)] = layout
+            layouts[instance.output(value)] = layout.reduced if instance.on_all_stages else layout
     sharded = Graph({block.name: block for block in blocks.values()}, tuple(instances), graph.ties)
     _check_ties(sharded)
     return sharded
@@ -124,7 +127,9 @@ def _sums(graph: Graph, strategies: Strategies) -> dict[str, frozenset[str]]:
             if inner in block.gradients and block.values[block.gradients[inner]].role is Role.SUM
         ]
         names = {f"{instance.weight_owner}.{name}": name for name in block.parameters}
-        read += [(inner, tied[full]) for full, inner in names.items() if full in tied]
+        read += [
+            (inner, tied[full]) for full, inner in names.items() if full in tied and inner not in block.frozen
+        ]
         for inner, outer in read:
             kind = (instance.block, id(chosen), inner)
             if kind not in parts:

@@ -46,6 +46,7 @@ from simcluster.plan.switches import (
     gradient_words,
     host_waits_words,
     implementation_words,
+    latent_heads_words,
     passes_words,
     prefetch_words,
     traffic_words,
@@ -261,6 +262,11 @@ class FrameworkProfile(CatalogSection):
     """``flash``: one fused kernel that stores no scores, the best that the device has; ``flash_1``,
     ``flash_2``: that of a release of FlashAttention; ``unfused``: separate kernels for matmuls, softmax and
     dropout."""
+
+    latent_head_multiple: Annotated[NonNegativeInt, Phrase(latent_heads_words)] = 0
+    """Latent attention in one kernel: queries, keys and values are filled with zeros to heads of a multiple
+    of this size, because the kernel wants them equal; 0: it takes heads of values of another size than those
+    of keys."""
 
     fused_softmax: FusedSoftmaxSpec = FusedSoftmaxSpec()
     """In unfused attention: which scores are scaled, masked and normalised by one kernel, and what runs

@@ -26,6 +26,13 @@ _CATEGORIES = {"offload_param": "parameters", "offload_checkpoint": "activations
 """MindSpore's names of categories."""
 
 
+_OF_DISKS = ("asynchronous", "block", "queue", "access", "disk_space")
+_OF_COPIES = ("pinned", *_OF_DISKS, "path")
+"""Keys about values that are offloaded; without any they change nothing."""
+_OF_HOSTS = ("host_memory", "host_block")
+"""Keys about host memory, which values of operators on hosts take as well."""
+
+
 def _mindspore_categories(written: dict[str, Any]) -> None:
     """Adds MindSpore's names of categories to a JSON schema."""
     for name, category in _CATEGORIES.items():
@@ -180,11 +187,37 @@ class OffloadSpec(Section):
                 path="cpu_ratio",
                 hint="write host_memory (offload_cpu_size), or leave it out",
             )
+        if not self.offloads:
+            self.refuse_without_effect(*_OF_COPIES)
         if not self.auto:
             for name in ("to", "max_device_memory", "hbm_ratio"):
                 if name in self.model_fields_set:
                     raise Refused("this is about the automatic mode", path=name, hint="write auto: true")
         return self
+
+    @property
+    def offloads(self) -> bool:
+        """Whether anything is offloaded, or may be in the automatic mode."""
+        return self.auto or any(getattr(self, name) is not None for name in CATEGORIES)
+
+    def refuse_without_effect(self, *names: str, path: str = "") -> None:
+        """Raises Refused for written keys about offloaded values; those of host memory if ``names`` are none.
+
+        ``path`` leads to this section.
+        """
+        for name in names or _OF_HOSTS:
+            if name in self.model_fields_set:
+                raise Refused(
+                    "nothing is offloaded, so this changes nothing",
+                    path=f"{path}{name}",
+                    hint="write what is offloaded, such as optimizer_states: host, or leave it out",
+                )
+
+    @property
+    def unused_disk_keys(self) -> tuple[str, ...]:
+        """The written keys about requests to disks, where nothing is stored on disks."""
+        places = [self.to] if self.auto else [spec.to for name in CATEGORIES if (spec := getattr(self, name))]
+        return () if "disk" in places else tuple(name for name in _OF_DISKS if name in self.model_fields_set)
 
     def build(self) -> OffloadPlan:
         """What it says."""

@@ -17,6 +17,7 @@ from simcluster.document import (
     Section,
 )
 from simcluster.errors import nearest
+from simcluster.plan.fine_tuning import LoraSpec
 from simcluster.plan.spec.auto_spec import AutoSpec, SearchMode
 from simcluster.plan.spec.communication_fusion import BucketsSpec, Ends, FusionSpec, check_ends
 from simcluster.plan.spec.framework import FrameworkSpec as FrameworkSpec
@@ -67,10 +68,22 @@ class TrainingSpec(Section):
     routing: RoutingSpec = RoutingSpec()
     """Distribution of tokens over the experts of a mixture: uniform, zipf:1.2, normal:0.3, or a histogram."""
 
+    lora: LoraSpec | None = None
+    """Low-rank adapters, which are trained while the weights of the model are frozen."""
+
+    frozen: tuple[Name, ...] | None = None
+    """Parameter names, as patterns, that are not trained: they have no gradients and no optimizer states.
+    Default: all parameters of the model if there are adapters, else none."""
+
     @property
     def formats(self) -> PrecisionSpec:
         """The formats of a step."""
         return self.precision
+
+    @property
+    def frozen_patterns(self) -> tuple[str, ...]:
+        """Patterns of the model's parameters that are not trained."""
+        return self.frozen if self.frozen is not None else ("*",) if self.lora else ()
 
 
 class RecipeSpec(CatalogSection):
@@ -247,6 +260,8 @@ class ParallelSpec(Section):
                 f"'{auto[0]}' and '{auto[1]}' are both auto: one axis can be what the others leave",
                 path=f"mesh.{auto[1]}",
             )
+        if not self.offload.offloads and not self.host:
+            self.offload.refuse_without_effect(path="offload.")
         self._is_written_or_not()
         self._is_searched_or_not()
         if self.mode == "data" and (self.recipe or self.strategies or self.shard):

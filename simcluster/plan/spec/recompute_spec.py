@@ -1,10 +1,10 @@
 """The scenario's ``recompute``: what is computed again in the backward instead of kept.
 
 Megatron's full recomputation, uniform over single layers, is ``layers: all``, block over n layers
-``layers: n``, its selective one ``operators: ["layers.*.attention.core*"]``; MindFormers' ``recompute:
-[3, 2, 1, 0]`` the same list of ``layers``. ``mp_comm_recompute`` is ``collectives`` here,
-``parallel_optimizer_comm_recompute`` ``gathers``, ``recompute_slice_activation`` (Megatron's
-``--distribute-saved-activations``) ``slice``.
+``layers: n``, its selective one ``operators`` and ``keep_outputs``, both ``["layers.*.attention.core*"]``;
+MindFormers' ``recompute: [3, 2, 1, 0]`` the same list of ``layers``. ``mp_comm_recompute`` is
+``collectives`` here, ``parallel_optimizer_comm_recompute`` ``gathers``, ``recompute_slice_activation``
+(Megatron's ``--distribute-saved-activations``) ``slice``.
 """
 
 from __future__ import annotations
@@ -64,6 +64,11 @@ class RecomputeSpec(Section):
     discarded and recomputed from their inputs, which are saved. Layers that are recomputed whole are not
     affected."""
 
+    keep_outputs: tuple[Name, ...] = ()
+    """Which of these ``operators`` are under a checkpoint, by pattern, as Megatron's core of attention
+    (``["layers.*.attention.core*"]``) or what PyTorch's ``checkpoint()`` wraps: what other operators read of
+    them is kept, and they run again together, also those whose results only these others read."""
+
     collectives: StrictBool = Field(
         default=True, validation_alias=AliasChoices("collectives", "mp_comm_recompute")
     )
@@ -99,6 +104,10 @@ class RecomputeSpec(Section):
         if self.layers == "auto" and self.operators:
             raise Refused(
                 "auto chooses operators, too", path="operators", hint="leave them out, or name the layers"
+            )
+        if self.keep_outputs and not self.operators:
+            raise Refused(
+                "no operators are recomputed", path="keep_outputs", hint="name them under operators, too"
             )
         if self.layers == "none":
             given = [name for name in ("gathers", "slice") if getattr(self, name)]

@@ -9,7 +9,7 @@ from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from simcluster.document import Fraction, Name, NonNegativeInt, PositiveInt, Refused, Section
 from simcluster.errors import PlanError, nearest
-from simcluster.plan.pipeline import Schedule, VirtualStages, parse
+from simcluster.plan.pipeline import Schedule, VirtualStages, VocabularyMethod, parse
 from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.registry import kinds
 
@@ -71,6 +71,13 @@ class ScheduleSpec(Section):
     """Number of layers of each stage; auto: equal, if divisible. With chunks, one such list per chunk. The
     first stage may have 0 layers and hold only the embedding, and the last one only the head."""
 
+    vocabulary: VocabularyMethod | None = None
+    """Of 1f1b: vocabulary parallelism (arXiv 2411.05288). The embedding and the output layer are split by
+    vocabulary over all stages, which are then equally loaded. two_barriers (Vocab-1): the passes S (logits)
+    and T (their gradients) of every stage stand between forwards and backwards, and collectives overlap with
+    these. interlaced: all stages stop for the output layer of every micro-batch, as ranks of tensor
+    parallelism do. If absent, the first stage has the embedding and the last one the output layer."""
+
     p2p: Literal["overlapped", "blocking"] | None = None
     """overlapped: receives are posted one action ahead on separate streams. blocking: kernels wait for
     transfers. The framework's choice if absent (overlapped in the ideal one)."""
@@ -126,6 +133,7 @@ class ScheduleSpec(Section):
             "pairs": self.pairs,
             "kept_for_weights": self.kept_for_weights,
             "placement": self.placement,
+            "vocabulary": self.vocabulary,
         }
         return {name: value for name, value in choices.items() if value is not None}
 

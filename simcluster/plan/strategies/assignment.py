@@ -14,7 +14,7 @@ from simcluster.deferred_dataclass import dataclass
 from simcluster.document import generalised_name, matches
 from simcluster.errors import PlanError, Problem, nearest
 from simcluster.layout import Dims, Layout, Mesh, Strategy, padding_refusal, whole
-from simcluster.model import Block, Graph, Node, Operator, Phase
+from simcluster.model import Block, Graph, Instance, Node, Operator, Phase
 from simcluster.plan.rules import (
     BATCH,
     SEQ,
@@ -26,6 +26,7 @@ from simcluster.plan.rules import (
     stage_devices,
 )
 from simcluster.plan.strategies.operand_splits import SplitCandidate, StrategyMismatch, split_candidates
+from simcluster.plan.strategies.vocabulary_divisor import VOCABULARY
 
 DEFAULT = "default"
 _PAD = "parallel: {uneven: pad} pads what does not divide"
@@ -44,12 +45,37 @@ class Strategies:
         """Operator -> strategy, of one instance."""
         return self.by_instance[instance]
 
+    def over_stages(self, graph: Graph, stage_axis: str) -> Strategies:
+        """The same, with the vocabulary of what is on all stages split over these first."""
+        spread = {
+            instance.name: graph.block_of(instance) for instance in graph.instances if instance.on_all_stages
+        }
+        if not spread:
+            return self
+        made = {
+            name: {
+                node.name: _over_stages(self.by_instance[name][node.name], node, stage_axis)
+                for node in block.phase(Phase.FORWARD)
+            }
+            for name, block in spread.items()
+        }
+        return replace(self, by_instance={**self.by_instance, **made})
+
     @property
     def unconfigured(self) -> int:
         """The number of operators with the default strategy."""
         return sum(
             source == DEFAULT for of_instance in self.sources.values() for source in of_instance.values()
         )
+
+
+def _over_stages(strategy: Strategy, node: Node, stage_axis: str) -> Strategy:
+    assert isinstance(node.operator, Operator)
+    if VOCABULARY not in node.operator.dims().names:
+        return strategy
+    splits = dict(strategy.splits)
+    splits[VOCABULARY] = (stage_axis, *splits.get(VOCABULARY, ()))
+    return replace(strategy, splits=Strategy.of(splits).splits)
 
 
 def assign_strategies(
@@ -71,7 +97,7 @@ def assign_strategies(
     for instance in graph.instances:
         block = graph.block_of(instance)
         nodes = list(block.phase(Phase.FORWARD))
-        chosen = tuple(first_rule(rules, f"{instance.known_as}.{node.name}") for node in nodes)
+        chosen = tuple(_rule_of(rules, instance, node, block) for node in nodes)
         used.update(index for index in chosen if index is not None)
         key = (instance.block, chosen)
         if key not in seen:
@@ -92,6 +118,15 @@ def assign_strategies(
     if problems:
         raise PlanError(*dict.fromkeys(problems))
     return Strategies(by_instance, sources)
+
+
+def _rule_of(rules: Sequence[StrategyRule], instance: Instance, node: Node, block: Block) -> int | None:
+    """The index of an operator's rule; that of an adapter without one is its operator's, by dims."""
+    chosen = first_rule(rules, f"{instance.known_as}.{node.name}")
+    if chosen is not None or node.name not in block.follows:
+        return chosen
+    chosen = first_rule(rules, f"{instance.known_as}.{block.follows[node.name]}")
+    return None if chosen is None or rules[chosen].inputs is not None else chosen
 
 
 def _together(refused: Iterable[tuple[str, Problem]]) -> list[Problem]:

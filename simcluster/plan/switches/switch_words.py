@@ -90,6 +90,11 @@ def workspace_words(size: str | None) -> str:
     return "workspaces of the device's size" if size is None else f"workspaces of {size}"
 
 
+def latent_heads_words(multiple: int) -> str:
+    """To what size heads of latent attention are filled."""
+    return f"latent attention on heads filled to a multiple of {multiple}" if multiple else ""
+
+
 def headroom_words(figure: str | Mapping[str, Any] | None) -> str:
     """What is to be left free: a figure of a profile, or one that a scenario gives in its place."""
     if not figure:

@@ -69,7 +69,11 @@ def build(plan: Plan, without: Collection[str] = ()) -> Program:
         action.overlapped_with for timetable in pipeline.timetables for row in timetable for action in row
     )
     tf32 = plan.numerics.matmul is DType.TF32
-    codes = CodeTable(Lowering(placement.mesh, policy, tf32, paired, without))
+    codes = CodeTable(
+        Lowering(placement.mesh, policy, tf32, paired, without),
+        placement.stage_axis,
+        frozenset(instance.block for instance in plan.graph.instances if instance.on_all_stages),
+    )
     # The parts of a program that is written by hand are stages of none.
     chain = VirtualStages.round_robin(len(plan.timetable)) if placement.part_of_rank else pipeline.chain
     crossings, equal = BoundaryTensors(plan.graph, chain), EqualStages(crossing_ties(plan.graph))

@@ -81,6 +81,10 @@ class Purpose(enum.StrEnum):
     WEIGHTS = " (weights)"
     GRADIENTS = " (gradients)"
     PARTS = " (transfer)"
+    HIDDEN = " (hidden states)"
+    HIDDEN_GRADIENTS = " (gradients of hidden states)"
+    EMBEDDED = " (embeddings)"
+    EMBEDDED_GRADIENTS = " (gradients of embeddings)"
 
 
 class StreamId(str):

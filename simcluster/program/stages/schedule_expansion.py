@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
+from simcluster.model import OUTPUT_LAYER
 from simcluster.plan import BACKWARD as B_ACTION
 from simcluster.plan import FORWARD as F_ACTION
 from simcluster.plan import INPUTS, Action
@@ -19,6 +20,7 @@ from simcluster.program.isa import OF_RUN, BlockExecution, Executions
 from simcluster.program.lowering import BACKWARD, FORWARD, PREPARE, RECOMPUTE, WEIGHTS
 from simcluster.program.stages.stage_boundary import BoundaryTensor
 from simcluster.program.stages.stage_context import ONCE, StageContext
+from simcluster.program.stages.vocabulary_transfers import around_pass
 
 Ints = NDArray[np.int64]
 
@@ -118,7 +120,11 @@ class ScheduleExpansion:
         """
         kinds = "".join([action.kind for action in self.part.actions])
         begins = np.ones(len(kinds), dtype=np.int64)
-        if not self.overlapped and len(self.part.chunks) > 1 and kinds.count(F_ACTION + B_ACTION) > 1:
+        if (
+            not self.overlapped
+            and self.part.crossings.chain.num_chunks > 1
+            and kinds.count(F_ACTION + B_ACTION) > 1
+        ):
             for place in range(1, len(kinds)):
                 begins[place] = kinds[place] == F_ACTION or kinds[place - 1] != F_ACTION
         return np.cumsum(begins) - 1
@@ -129,7 +135,8 @@ class ScheduleExpansion:
     def _crossing(self) -> Mapping[bool, Mapping[int, Sequence[BoundaryTensor]]]:
         """By chunk: what its forward sends (True), and what comes for it (False)."""
         crossings, stage = self.part.crossings, self.part.stage
-        places = {chunk: crossings.chain.virtual[stage, chunk] for chunk in self.part.chunks}
+        chunks = [chunk for chunk in self.part.chunks if chunk >= 0]
+        places = {chunk: crossings.chain.virtual[stage, chunk] for chunk in chunks}
         ends = {False: crossings.arrivals, True: crossings.departures}
         return {out: {chunk: list(ends[out](at)) for chunk, at in places.items()} for out in ends}
 
@@ -138,10 +145,10 @@ class ScheduleExpansion:
         return [
             self._transfer(tensor, OF_RUN - number, forward=kind == F_ACTION)
             for number, (kind, chunk, part, _, _) in enumerate(halves)
-            if kind not in (W_ACTION, R_ACTION)
+            if kind not in (W_ACTION, R_ACTION) and chunk >= 0
             # Gradients leave a chunk where its values come.
             for tensor in self._crossing[(kind == F_ACTION) == sent][chunk]
-            if tensor.slice == part
+            if tensor.slice == part and (kind == F_ACTION or tensor.value in tensor.block.gradients)
         ]
 
     def _transfer(self, crossing: BoundaryTensor, micro_batch: int, *, forward: bool) -> BlockExecution:
@@ -183,13 +190,18 @@ class ScheduleExpansion:
         phases = [phase for phase in _PHASES[kind] if phase != RECOMPUTE or kind == R_ACTION or not ahead]
         for instance in instances if forward else instances[::-1]:
             block = part.graph.block_of(instance)
+            codes = [code for phase in phases for code in part.codes.run(block, phase)]
+            if instance.chunk == OUTPUT_LAYER:
+                late = part.codes.behind_barrier(block)
+                codes = [code for code in codes if code not in late] if forward else [*late, *codes]
             runs = [
-                [BlockExecution(code, instance.name, micro_batch, "", not self.overlapped)]
-                for phase in phases
-                for code in part.codes.run(block, phase)
+                [BlockExecution(code, instance.name, micro_batch, "", not self.overlapped)] for code in codes
             ] or [[]]
-            if forward and at_end and PREPARE in (codes := part.codes_of(instance)):
-                runs[0].insert(0, BlockExecution(codes[PREPARE], instance.name, ONCE, ""))
+            if instance.on_all_stages:
+                before, behind = around_pass(part, instance, micro_batch, forward=forward)
+                runs[0][:0], runs[-1][len(runs[-1]) :] = before, behind
+            if forward and at_end and PREPARE in (own := part.codes_of(instance)):
+                runs[0].insert(0, BlockExecution(own[PREPARE], instance.name, ONCE, ""))
             if at_end and not forward and not part.codes.policy.reduce_after_backward:
                 runs[-1] += [
                     replace(run, action="")

@@ -48,7 +48,9 @@ class BoundaryTensors:
     chain: VirtualStages
 
     def virtual(self, instance: Instance) -> int:
-        """The virtual stage of an instance."""
+        """The virtual stage of an instance; -1 of one on all stages."""
+        if instance.on_all_stages:
+            return -1
         return self.chain.virtual[instance.stage, instance.chunk]
 
     @cached_property
@@ -65,9 +67,13 @@ class BoundaryTensors:
         """Graph value -> the virtual stage that makes it, and the last that reads it."""
         last: dict[str, tuple[int, int]] = {}
         for reader in self.graph.instances:
+            if reader.on_all_stages:
+                continue
             there = self.virtual(reader)
             for outer in reader.inputs:
                 maker, _ = self.makers[outer]
+                if maker.on_all_stages:
+                    continue
                 first = self.virtual(maker)
                 if there < first:
                     raise PlanError(
@@ -83,6 +89,8 @@ class BoundaryTensors:
 
         What comes to a stage again, for a later chunk, is another copy of it.
         """
+        if virtual < 0 or self.makers[outer][0].on_all_stages:
+            return outer
         first, arrival = self.virtual(self.makers[outer][0]), self.chain.arrival(virtual)
         chunk = self.chain.places[arrival][1]
         return f"{outer} (chunk {chunk})" if chunk and arrival > first else outer

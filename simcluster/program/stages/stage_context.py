@@ -33,14 +33,19 @@ class StageContext:
     @cached_property
     def instances(self) -> list[Instance]:
         """Those of the stage, in the order of their forward."""
-        return [instance for instance in self.graph.instances if instance.stage == self.stage]
+        return [
+            instance
+            for instance in self.graph.instances
+            if instance.stage == self.stage or instance.on_all_stages
+        ]
 
     @cached_property
     def chunks(self) -> dict[int, list[Instance]]:
-        """The instances by chunk."""
+        """The instances by chunk; what is on all stages is one more."""
+        shared = dict.fromkeys(instance.chunk for instance in self.instances if instance.on_all_stages)
         return {
             chunk: [instance for instance in self.instances if instance.chunk == chunk]
-            for chunk in range(self.crossings.chain.num_chunks)
+            for chunk in (*range(self.crossings.chain.num_chunks), *shared)
         }
 
     @cached_property

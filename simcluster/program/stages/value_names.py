@@ -11,6 +11,9 @@ from simcluster.program.stages.stage_boundary import BoundaryTensors
 
 _LASTING = (Role.PARAMETER, Role.COPY, Role.ACCUMULATOR, Role.STATE, Role.BUFFER, Role.VIEW)
 
+TERM = " (term)"
+"""What the buffer of a stage's term is called after that of the sum over all stages."""
+
 Name = tuple[tuple[str, str], str]
 """((instance, its value), buffer)."""
 
@@ -44,6 +47,20 @@ def shared_parameter_holders(graph: Graph, instances: Sequence[Instance]) -> dic
     return {name: holder for name, holder in first.items() if name != holder}
 
 
+def gradient_buffer(graph: Graph, outer: str) -> str:
+    """What the gradient of a graph value is called where it is made: a reader that hands on the gradient of
+    its own result, as a sum does, makes none.
+    """
+    for instance in graph.instances:
+        if outer in instance.inputs:
+            block = graph.block_of(instance)
+            gradient = block.gradients.get(block.inputs[instance.inputs.index(outer)])
+            for value in block.outputs:
+                if gradient is not None and block.gradients.get(value) == gradient:
+                    return gradient_buffer(graph, instance.output(value))
+    return f"{outer}.grad"
+
+
 @dataclass(frozen=True)
 class _Names:
     graph: Graph
@@ -57,11 +74,17 @@ class _Names:
                 (inner, self.crossings.buffer(outer, virtual))
                 for inner, outer in zip(block.inputs, instance.inputs, strict=True)
             ]
-            pairs += [(value, instance.output(value)) for value in block.outputs]
+            # Of what is on all stages every one makes a term.
+            term = TERM if instance.on_all_stages else ""
             for inner, outer in pairs:
                 yield (instance.name, inner), outer
                 if inner in block.gradients:
-                    yield (instance.name, block.gradients[inner]), f"{outer}.grad"
+                    yield (instance.name, block.gradients[inner]), f"{outer}.grad{term}"
+            for value in block.outputs:
+                outer = instance.output(value)
+                yield (instance.name, value), f"{outer}{term}"
+                if value in block.gradients:
+                    yield (instance.name, block.gradients[value]), gradient_buffer(self.graph, outer)
 
     def tied(self) -> Iterator[Name]:
         """Copies of a tied parameter or cache on this stage share the first copy's buffers."""

@@ -48,6 +48,8 @@ def _model(plan: RunDocument) -> str:
     parameters = f"{units.count(plan['parameters'])} parameters"
     if "active_parameters" in plan:
         parameters += f", {units.count(plan['active_parameters'])} active"
+    if "trained_parameters" in plan:
+        parameters += f", {units.count(plan['trained_parameters'])} trained"
     return f"{plan['model']}, {parameters}; {_profile(plan['framework'])}"
 
 

@@ -204,7 +204,10 @@ def _time(
     # Second halves of backwards may run while the gradient passes the other stages.
     least = max((steady + drain).max(), (steady + halves).max())
     parameters = np.bincount(stage_of, np.add.reduceat(memory.parameters, starts[:-1]), shape.num_stages)
-    scatter = np.array([communication.scatter(int(size)) for size in parameters])
+    # Of frozen weights there are none.
+    gradients = np.minimum(memory.parameters, memory.gradients)
+    reduced = np.bincount(stage_of, np.add.reduceat(gradients, starts[:-1]), shape.num_stages)
+    scatter = np.array([communication.scatter(int(size)) for size in reduced])
     if shape.gathers:
         gather = np.array([communication.gather(int(size)) for size in parameters])
         least = max(least, count * gather.max())

@@ -73,8 +73,16 @@ class PlanTexts:
         assert spec.training is not None, "spaces are of training"
         parallel = spec.parallel
         named = isinstance(parallel.recompute.layers, tuple)
-        said = (parallel.strategies, parallel.shard, parallel.host, parallel.fusion.ids, named)
+        said = (parallel.strategies, parallel.shard, parallel.host, parallel.fusion.ids, named, self._tuned)
         return FewLayers.of(self.scenario.model, spec.training.seq_len, equal=not any(said))
+
+    @property
+    def _tuned(self) -> bool:
+        """Whether single layers are frozen, or have adapters."""
+        training = self.scenario.spec.training
+        assert training is not None, "spaces are of training"
+        targets = training.lora.targets if training.lora else ()
+        return any("layers." in pattern for pattern in (*(training.frozen or ()), *targets))
 
     @cached_property
     def is_routed(self) -> bool:

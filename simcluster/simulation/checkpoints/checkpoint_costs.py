@@ -27,7 +27,7 @@ from simcluster.job import (
     StrategyFile,
     merge_strategy_files,
 )
-from simcluster.plan import TrainingSpec
+from simcluster.plan import TrainingSpec, frozen_parameters
 from simcluster.program import BytesMoved, build, program_of_copies
 from simcluster.scenario import Scenario
 from simcluster.simulation.checkpoints.plan_content import content_of
@@ -70,7 +70,17 @@ class CheckpointCosts:
 
     @cached_property
     def content(self) -> CheckpointContent:
-        """What a checkpoint holds."""
+        """What a checkpoint holds: of a model with adapters these alone, as those of PEFT and Bridge do."""
+        task = self.built.scenario.spec.training
+        if task is None or task.lora is None:
+            return self.whole
+        frozen = frozen_parameters(self.built.plan.graph)
+        trained = (tensor for tensor in self.whole.tensors if tensor.name not in frozen)
+        return replace(self.whole, tensors=tuple(trained))
+
+    @cached_property
+    def whole(self) -> CheckpointContent:
+        """What is loaded: what a checkpoint holds, and the frozen weights of the model."""
         built, weights_only = self.built, not self.spec.optimizer_states
         return content_of(built.program, built.plan.vocab, weights_only=weights_only, servers=True)
 
@@ -90,7 +100,7 @@ class CheckpointCosts:
         key = "from" if self.spec.load.strategy is None else "strategy"
         path = f"job.checkpoints.load.{key}"
         try:
-            return SourceSlices(self._saved(self.spec.load), self.content)
+            return SourceSlices(self._saved(self.spec.load), self.whole)
         except ScenarioError as error:
             raise ScenarioError(*(replace(problem, path=path) for problem in error.problems)) from None
         except PlanError as error:
@@ -99,7 +109,7 @@ class CheckpointCosts:
     def _saved(self, load: LoadSpec) -> CheckpointContent:
         folder = self.built.scenario.folder
         if load.strategy is not None:
-            return read_strategies(folder / load.strategy).content(self.content)
+            return read_strategies(folder / load.strategy).content(self.whole)
         other = Scenario.load(folder / str(load.source))
         plan = plan_scenario(other)
         return content_of(build(plan), plan.vocab, weights_only=not self.spec.optimizer_states)
@@ -107,7 +117,7 @@ class CheckpointCosts:
     @cached_property
     def loading(self) -> LoadSteps:
         """What ranks do to load."""
-        return steps_to_load(self.spec, self.content, self.built.cluster, self.source)
+        return steps_to_load(self.spec, self.whole, self.built.cluster, self.source)
 
     @cached_property
     def save_phases(self) -> dict[str, float]:

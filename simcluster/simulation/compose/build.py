@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property, partial
 
-from simcluster.analysis import MemoryRule, PlacedProgram
+from simcluster.analysis import MemoryRule
 from simcluster.cluster import Cluster
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import (
@@ -20,7 +20,7 @@ from simcluster.engine import (
 from simcluster.errors import SimclusterError
 from simcluster.garbage import no_collection
 from simcluster.plan import OffloadSpec, Plan, RecomputeSpec, SearchReport, check_passes, make_plan
-from simcluster.program import HostCalls, Program, RankClasses, build, check_program
+from simcluster.program import HostCalls, PlacedProgram, Program, RankClasses, build, check_program
 from simcluster.scenario import Scenario
 from simcluster.tuning import search_buckets, search_offload, search_recompute
 

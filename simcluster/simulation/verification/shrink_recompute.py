@@ -22,15 +22,17 @@ def small_recompute(plan: Plan, small: Graph, layers: Sequence[int], chain: Virt
     whole = recomputed_layers(plan.logical, spec.layers)
     known = {f"{instance.name}.{node.name}" for instance, node in small.nodes()}
     names: list[str] = []
-    operators: list[str] = []
+    chosen: dict[str, list[str]] = {"operators": [], "keep_outputs": []}
     for name, stands in _standing(plan.logical, small, layers, chain):
         if stands.name in whole:
             names.append(name)
         for node in plan.logical.block_of(stands).phase(Phase.FORWARD):
             full = f"{name}.{node.name}"
-            if any(matches(pattern, f"{stands.name}.{node.name}") for pattern in spec.operators):
-                operators += [full] if full in known else []
-    return spec.model_copy(update={"layers": tuple(names) or "none", "operators": tuple(operators)})
+            for key, patterns in (("operators", spec.operators), ("keep_outputs", spec.keep_outputs)):
+                if any(matches(pattern, f"{stands.name}.{node.name}") for pattern in patterns):
+                    chosen[key] += [full] if full in known else []
+    update = {key: tuple(operators) for key, operators in chosen.items()}
+    return spec.model_copy(update={"layers": tuple(names) or "none", **update})
 
 
 def _standing(

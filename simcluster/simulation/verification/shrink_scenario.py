@@ -40,6 +40,7 @@ from simcluster.plan import (
     Task,
     TrainingSpec,
     default_layers,
+    fine_tuned,
     given_feed_layouts,
     matches_operator_or_module,
     padded_dims,
@@ -48,6 +49,7 @@ from simcluster.plan import (
 )
 from simcluster.scenario import Scenario
 from simcluster.simulation.verification.shrink_cluster import small_cluster
+from simcluster.simulation.verification.shrink_fine_tuning import small_fine_tuning
 from simcluster.simulation.verification.shrink_offload import small_offload
 from simcluster.simulation.verification.shrink_recompute import small_recompute
 from simcluster.simulation.views import effective_strategies_of
@@ -108,6 +110,10 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan, given: Model | None = Non
         sum(layers), ways, padded=plan.vocab > vocabulary_of(scenario.model)
     )
     names = _Names(model.graph(1, model.fixed_seq_len or 1, plan.numerics.compute, 1))
+    fine_tuning = small_fine_tuning(spec.task, names.graph, ways)
+    if fine_tuning:
+        assert isinstance(spec.task, TrainingSpec)
+        names = _Names(fine_tuned(names.graph, spec.task.model_copy(update=fine_tuning)))
     copies = plan.pipeline.micro_batch_interleave
     wanted = small_batches(plan.pipeline.batches.taken_together(copies), mesh, len(layers))
     batches = _runnable(wanted, schedule, stages, plan.num_micro_batches // copies)
@@ -118,7 +124,7 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan, given: Model | None = Non
     task = _small_task(spec.task, batch, micro_batch, batches, seq)
     if isinstance(spec.task, TrainingSpec):
         optimizer = _small_optimizer(spec.task.optimizer, names)
-        task = {"training": task["training"].model_copy(update={"optimizer": optimizer})}
+        task = {"training": task["training"].model_copy(update={"optimizer": optimizer, **fine_tuning})}
     auto = spec.parallel.schedule.stages == "auto" and default_layers(sum(layers), len(layers)) == layers
     written = "auto" if auto or given is not None else chunks if len(chunks) > 1 else layers
     scheduled = spec.parallel.schedule.model_copy(update={"stages": written})

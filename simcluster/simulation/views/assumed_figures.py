@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from simcluster import units
-from simcluster.analysis import PlacedProgram
 from simcluster.engine import RunSpec
 from simcluster.plan import FrameworkSpec
-from simcluster.program import Program
+from simcluster.program import PlacedProgram, Program
 from simcluster.work import Kernel
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from simcluster.analysis import (
     AllocationAccount,
     MemoryRule,
-    dispatch_counts,
     memory_maxima,
     program_of,
     report_memory,
@@ -23,8 +22,17 @@ from simcluster.cluster import HostGroup
 from simcluster.engine import Timing
 from simcluster.layout import unsplit_mesh
 from simcluster.model import Flops, Model, Routed, Updates, forward_flops
-from simcluster.plan import Plan, describe_fusion, describe_profile, fusible_reductions, render
-from simcluster.program import HOST, CollectiveCalls, HostCalls, find_class_splits
+from simcluster.plan import (
+    Plan,
+    describe_fusion,
+    describe_profile,
+    fine_tuned,
+    frozen_parameters,
+    fusible_reductions,
+    render,
+    training_flops,
+)
+from simcluster.program import HOST, CollectiveCalls, HostCalls, dispatch_counts, find_class_splits
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose import BuiltScenario
 from simcluster.simulation.views.assumed_figures import assumptions
@@ -73,15 +81,15 @@ def documents_of(built: BuiltScenario, timing: Timing, account: AllocationAccoun
 def _step_flops(built: BuiltScenario) -> Flops:
     """The matrix FLOPs of a step that the model needs, whatever a plan computes besides.
 
-    Of a training three times the forward pass of its sequences; of an inference the passes that are
-    simulated.
+    Of a training three times the forward pass of its sequences, without the gradients of weights that are
+    not trained; of an inference the passes that are simulated.
     """
     plan, model, training = built.plan, built.scenario.model, built.scenario.spec.training
     if training is None:
         return forward_flops(plan.logical) * plan.num_micro_batches
     counted = model.for_flops if isinstance(model, Routed) else model
     graph = counted.graph(1, training.seq_len, plan.numerics.compute, 1)
-    return forward_flops(graph) * (3 * training.global_batch)
+    return training_flops(fine_tuned(graph, training), training.global_batch)
 
 
 def _kind(built: BuiltScenario) -> RunKind:
@@ -113,6 +121,7 @@ def plan_document(built: BuiltScenario, step_time: float | None = None) -> dict[
         "model": scenario.spec.model.called,
         "parameters": scenario.model.num_parameters,
         **_active(scenario.model),
+        **_trained_parameters(plan),
         "framework": scenario.framework.name,
         "framework_changes": _framework(built),
         "mesh": dict(unsplit_mesh(plan.mesh).axes),
@@ -188,6 +197,15 @@ def _active(model: Model) -> dict[str, int]:
     if not isinstance(model, Routed) or model.num_active_parameters == model.num_parameters:
         return {}
     return {"active_parameters": model.num_active_parameters}
+
+
+def _trained_parameters(plan: Plan) -> dict[str, int]:
+    """How many parameters are trained, where some are frozen; those of adapters are not the model's."""
+    frozen = frozen_parameters(plan.logical)
+    if not frozen:
+        return {}
+    sizes = ((name, kind.num_elements) for name, kind in plan.logical.parameters())
+    return {"trained_parameters": sum(size for name, size in sizes if name not in frozen)}
 
 
 def _routed(built: BuiltScenario) -> list[str]:

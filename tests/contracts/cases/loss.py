@@ -8,8 +8,11 @@ from simcluster.model.operators.binary_cross_entropy import BinaryCrossEntropy, 
 from simcluster.model.operators.cross_entropy import (
     CrossEntropy,
     CrossEntropyGrad,
+    CrossEntropyOfParts,
+    JoinLogSums,
     JoinLoss,
     LogitsExpSum,
+    LogitsLogSumExp,
     LogitsMax,
     TargetLogit,
 )
@@ -62,4 +65,7 @@ CASES = (
     Case("logits_exp_sum", LogitsExpSum(), _exp_sum),
     Case("target_logit", TargetLogit(), _targets_last, reads_part=frozenset({0})),
     Case("join_loss", JoinLoss(1 / 16), _join),
+    Case("logits_log_sum_exp", LogitsLogSumExp(), normal((4, 4, 8))),
+    Case("join_log_sums", JoinLogSums(1 / 16), normal((4, 4), (4, 4))),
+    Case("cross_entropy of parts", CrossEntropyOfParts(1 / 16), _targets_last, (0,), loss=True),
 )

@@ -136,7 +136,7 @@ def test_program_order_is_for_what_the_reference_never_times():
 
 UNUSED = (
     "numba",
-    "simcluster.analysis.critical_path.path_document",
+    "simcluster.critical_path.path_document",
     "simcluster.job.timeline",
     "simcluster.plan.auto",
     "simcluster.report.html",

@@ -17,14 +17,17 @@ def test_memory_falls_by_what_is_dropped():
     """Flash attention keeps its output, 2 s b h bytes, and a row statistic in fp32 per head."""
     tokens = 8
     dropped = tokens * (2 * TINY["hidden"] + 4 * TINY["heads"])
-    assert activations() - activations(operators=["layers.*.attention.core"]) == TINY["layers"] * dropped
+    core = ["layers.*.attention.core"]
+    assert activations() - activations(operators=core) == TINY["layers"] * dropped
+    kept = activations(operators=core) + TINY["layers"] * tokens * 2 * TINY["hidden"]
+    assert activations(operators=core, keep_outputs=core) == kept
 
 
 @pytest.mark.combinations
 @pytest.mark.parametrize(
     "operators",
     [
-        ["layers.*.attention.core"],
+        ["layers.*.attention.core*"],
         ["layers.*.attention.*"],
         ["layers.*.*norm"],
         ["layers.1.mlp.{up*,activation}"],
@@ -39,5 +42,8 @@ def test_memory_falls_by_what_is_dropped():
     ],
 )
 def test_values(operators, mesh, options):
-    found = verify(scenario(mesh, devices=4, recompute={"operators": operators}, **options))
+    again = {"operators": operators}
+    if operators == ["layers.*.attention.core*"]:
+        again["keep_outputs"] = operators
+    found = verify(scenario(mesh, devices=4, recompute=again, **options))
     assert found.agrees, found.fault or found.first_difference

@@ -116,8 +116,9 @@ def test_full_recomputation_keeps_the_input_of_a_layer(mesh, recipe, per_layer):
     quick_at([(ONE, "data", 34), (TENSOR, "megatron", 10 + 24 / 4), (TENSOR, "megatron_sp", 34 / 4)], 2),
 )
 def test_selective_recomputation_keeps_no_scores(mesh, recipe, per_layer):
-    core = ["layers.*.attention.core.{scores,softmax,dropout}"]
-    layer, _ = layer_and_rest(GPT, mesh, recipe, recompute={"operators": core}, **MEGATRON)
+    core = ["layers.*.attention.core*"]
+    again = {"operators": core, "keep_outputs": core}
+    layer, _ = layer_and_rest(GPT, mesh, recipe, recompute=again, **MEGATRON)
     assert layer == close(per_layer)
 
 

@@ -340,6 +340,8 @@ def test_a_host_that_is_too_small_is_told():
         ({"hbm_ratio": 0.5}, {}, "automatic mode"),
         ({"optimizer_states": "host", "cpu_ratio": 0.5}, {}, "a share of host_memory"),
         ({"gradients": "host"}, {"mesh": {"data": 4}}, "matches nothing of gradients"),
+        ({"queue": 1}, {}, "nothing is offloaded"),
+        ({"host_memory": "1 GiB"}, {}, "nothing is offloaded"),
     ],
 )
 def test_what_cannot_be_is_refused(offload, more, told):

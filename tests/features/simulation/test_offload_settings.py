@@ -44,6 +44,11 @@ def test_blocks_and_limits_of_the_hosts_memory():
     assert limited["capacity"] == 1 << 30
 
 
+def test_keys_about_disks_without_disks_are_named():
+    notes = build_scenario(scenario({"activations": "host", "queue": 1, "block": "1 MiB"})).plan.notes
+    assert "offload.block and offload.queue change nothing: nothing is stored on disks" in notes
+
+
 def test_every_name_of_mindspores_offload_config():
     found = scenario(
         {

@@ -131,3 +131,28 @@ def test_every_entry_of_the_table_says_why_and_can_be_met():
         words, notes, link = (text.replace("*", "") for text in said)
         met = next(other for other in known_hardware() if other.fits(words, notes, link))
         assert met == entry or met.cluster == entry.cluster
+
+
+@pytest.mark.parametrize(
+    ("words", "devices", "cards", "rate"),
+    [
+        ("100GbE", 8, "1 x 100 Gbps", 12.5e9),
+        ("4x200G NICs", 8, "4 x 200 Gbps", 100e9),
+        ("8x200G", 8, None, 200e9),
+        ("100 Gb/s per GPU", 8, "4 x 200 Gbps", 100e9),
+        ("4x200G NICs", 4, None, 100e9),
+    ],
+)
+def test_a_network_that_the_words_state_is_the_one_between_hosts(words, devices, cards, rate):
+    """A ring sends (n - 1) / n of the bytes into each host twice."""
+    size = 1 << 32
+    found = one(
+        hardware=f"A100 SXM ({words})", devices=2 * devices, hosts=2, size=size, notes="NCCL_ALGO=RING"
+    )
+    assert found.how.partition(" over ")[2] == (cards or "")
+    bound = 2 * (2 * devices - 1) / (2 * devices) * size / rate
+    assert bound < found.predicted < 1.35 * bound
+    assert (
+        one(hardware=f"A100 SXM ({words})", size=size).predicted
+        == one(hardware="A100 SXM", size=size).predicted
+    )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from simcluster.cli.arguments.options import complete_names
 from simcluster.cli.output.exit_code import ExitCode
+
+if TYPE_CHECKING:
+    from simcluster.errors import Problem
 
 EXAMPLES = (
     "simcluster accuracy collectives.csv --worst 10",
@@ -92,7 +96,8 @@ def accuracy(
     a time or a rate, and a rate without a size is compared at 1 GiB. Kernels have the columns kernel and
     time_us and are predicted from the file of their device. Training runs have the column metric; if others
     are missing, the error message names them. The output lists why rows could not be predicted, and what was
-    assumed because rows do not state it.
+    assumed because rows do not state it. Rows that cannot be read are refused at the end, with exit code 2;
+    the others are predicted all the same.
     """
     from simcluster.accuracy import (
         accuracy_csv,
@@ -123,26 +128,29 @@ def accuracy(
     from simcluster.cli.output.terminal import has_colour, print_result
 
     titles = column_titles(file)
+    refused: list[Problem] = []
     if {"kernel", "time_us"} <= set(titles):
         refuse_options_of_runs(
             "kernels", scenario=scenario is not None, html=html is not None, bands=bands is not None
         )
         kernel_by = kernel_grouping(by)
-        kernels = predict_kernels(select_rows(read_kernels(file), hardware, op, id_)[::every], device)
+        kernels = predict_kernels(
+            select_rows(read_kernels(file, refused), hardware, op, id_)[::every], device
+        )
         print_result(
             kernels_csv(kernels) if csv else kernels_text(kernels, worst, kernel_by, colour=has_colour()),
             drawn=not csv,
         )
-        return ExitCode.DONE
+        return _done(refused)
     check_writable("--html", html)
     check_writable("--bands", bands)
     if "metric" in titles:
         if scenario is not None:
-            (run,) = select_rows(read_runs(file), None, None, scenario)[:1]
+            (run,) = select_rows(read_runs(file, refused), None, None, scenario)[:1]
             print_result(run_scenario_yaml(run, cluster), drawn=False)
             return ExitCode.DONE
         grouping = run_grouping(by)
-        runs = select_rows(read_runs(file), hardware, op, id_)[::every]
+        runs = select_rows(read_runs(file, refused), hardware, op, id_)[::every]
         predictions = predict_runs(runs, cluster, jobs=jobs)
         for path, made in ((html, runs_html), (bands, band_table)):
             if path is not None:
@@ -151,7 +159,7 @@ def accuracy(
             runs_csv(predictions) if csv else runs_text(predictions, worst, grouping, colour=has_colour()),
             drawn=not csv,
         )
-        return ExitCode.DONE
+        return _done(refused)
     refuse_options_of_runs(
         "collectives",
         scenario=scenario is not None,
@@ -159,9 +167,18 @@ def accuracy(
         bands=bands is not None,
     )
     collective_by = collective_grouping(by)
-    rows = predict(select_rows(read_rows(file), hardware, op, id_)[::every], cluster)
+    rows = predict(select_rows(read_rows(file, refused), hardware, op, id_)[::every], cluster)
     print_result(
         accuracy_csv(rows) if csv else accuracy_text(rows, worst, collective_by, colour=has_colour()),
         drawn=not csv,
     )
+    return _done(refused)
+
+
+def _done(refused: Sequence[Problem]) -> ExitCode:
+    """Everything was done, but for rows that were refused: ScenarioError says which."""
+    from simcluster.errors import ScenarioError
+
+    if refused:
+        raise ScenarioError(*refused)
     return ExitCode.DONE

@@ -56,7 +56,7 @@ def import_(
 
     The scenario goes to standard output, or to the file given with -o. Every setting that is not in it is
     listed on standard error and in its comments: first those that change the result, last those that change
-    nothing. What no scenario can say (linear attention, Mamba, LoRA) is refused. Scripts are read, never
+    nothing. What no scenario can say (linear attention, Mamba, QLoRA) is refused. Scripts are read, never
     executed.
     """
     from simcluster.cli.commands.import_.file_import import import_file

@@ -20,8 +20,8 @@ from simcluster.accuracy.runs import (
     runs_text,
     scenario_of,
 )
-from simcluster.accuracy.runs.cluster_section import host_rate
 from simcluster.accuracy.runs.report import run_errors_by_group
+from simcluster.accuracy.stated_network import host_rate
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
@@ -230,7 +230,8 @@ TWO_HOSTS = {"num_devices": "16", "data": "8", "global_batch": "32"}
         ("4x200Gb/s", {"nics": 4}),
         ("8x EDR IB 100Gb/s per node", {"nics": 4}),
         ("400Gb/s per GPU", {"nics": 8, "bandwidth": "400 Gbps"}),
-        ("100Gb/s per node", {"nics": 8, "bandwidth": "12.5 Gbps"}),
+        ("100Gb/s per node", {"nics": 1, "bandwidth": "100 Gbps"}),
+        ("100GbE", {"nics": 1, "bandwidth": "100 Gbps"}),
     ],
 )
 def test_hosts_have_the_network_that_a_row_states(tmp_path, stated, network):
@@ -349,12 +350,25 @@ def test_activations_alone_may_have_been_measured(tmp_path):
     said = {"metric": "activation_mem", "value": "2", "unit": "GB", "peak_mem_gib": ""}
     (row,) = read_runs(written(tmp_path, said, columns=columns))
     (found,) = predict_runs([row])
-    summary = simulate(Scenario.of(scenario_of(row).data)).documents["summary"]
+    memory = simulate(Scenario.of(scenario_of(row).data)).memory
+    activations = memory["category"] == memory.index("category", "activations")
     assert found.figure is RunFigure.ACTIVATIONS
     assert found.measured == 2e9
-    assert found.predicted == summary["peak_memory_bytes"][0]["breakdown"]["activations"]
+    assert found.predicted == max(memory["bytes"][activations & (memory["class"] == 0)].cumsum())
     (unknown,) = predict_runs(read_runs(written(tmp_path, said | {"unit": "%"}, columns=columns)))
     assert unknown.reason
+
+
+def test_activations_may_be_a_share_of_those_of_tensor_parallelism_alone(tmp_path):
+    """Full recomputation keeps the input of a layer alone, of which sequence parallelism leaves a part."""
+    said = {"metric": "activation_mem_pct_of_tp_baseline", "value": "20", "peak_mem_gib": ""}
+    whole = {"sequence_parallel": "false", "recompute": "none"}
+    rows = read_runs(
+        written(tmp_path, said | whole, said | {"sequence_parallel": "true", "recompute": "full"})
+    )
+    same, less = predict_runs(rows)
+    assert (same.figure, same.measured, same.predicted) == (RunFigure.ACTIVATION_SHARE, 0.2, 1.0)
+    assert 0.02 < less.predicted < 0.3
 
 
 def test_the_reports_tell_groups_and_reasons(tmp_path):
@@ -373,8 +387,8 @@ def test_the_reports_tell_groups_and_reasons(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"layers": "two"}, "runs.csv:2: layers 'two' is not a whole number of at least one"),
-        ({"value": "-1"}, "runs.csv:2: value '-1' is not a number above zero"),
+        ({"layers": "two"}, r"runs.csv:2:\d+: layers 'two' is not a whole number of at least one"),
+        ({"value": "-1"}, r"runs.csv:2:\d+: value '-1' is not a number above zero"),
     ],
 )
 def test_numbers_that_are_none_are_refused(tmp_path, change, message):

@@ -10,7 +10,7 @@ from tests.support.published_runs import run_of
 
 PARTS = {"context": "2", "data": "2"}
 NORMS = "layers.*.{attention,mlp}.norm"
-CORE = "*layers.*.attention.core{,.scores,.softmax,.dropout}"
+CORE = "*layers.*.attention.core{,.scores,.softmax,.dropout,.context}"
 
 EXPERTS = {"model": "new 8x", "kv_heads": "2", "ffn": "64", "expert": "2"}
 
@@ -140,7 +140,7 @@ def test_frameworks_without_a_profile_get_the_nearest(tmp_path):
             "selective (layernorm,moe_act)",
             ["layers.*.{attention,mlp}.norm", "layers.*.mlp.experts.activation"],
         ),
-        ("selective mlp+core_attn", ["layers.*.mlp.{up,activation,down}", CORE]),
+        ("selective mlp+core_attn", ["layers.*.mlp.{up,activation,down}*", CORE]),
         ("selective", [CORE]),
         ("selective moe", ["layers.*.mlp.experts.{up,activation}"]),
         ("selective [moe_act]", ["layers.*.mlp.experts.activation"]),
@@ -149,7 +149,11 @@ def test_frameworks_without_a_profile_get_the_nearest(tmp_path):
 )
 def test_parts_of_layers_are_recomputed(tmp_path, words, recompute):
     found = scenario_of(run_of(tmp_path, recompute=words))
-    assert found.data["parallel"]["recompute"] == {"operators": recompute}
+    kept = [pattern for pattern in recompute if pattern == CORE or "down" in pattern]
+    assert found.data["parallel"]["recompute"] == {
+        "operators": recompute,
+        **({"keep_outputs": kept} if kept else {}),
+    }
     assert bool(set(found.assumed) - {CLIPPED}) is (words == "selective" or "not stated" in words)
 
 
@@ -157,7 +161,7 @@ def test_experts_are_not_the_mlp_that_is_recomputed(tmp_path):
     mixture = {**EXPERTS, "notes": "MoE 8 experts topk 2", "recompute": "selective mlp+core_attn"}
     found = scenario_of(run_of(tmp_path, **mixture)).data
     Scenario.of(found)
-    assert found["parallel"]["recompute"] == {"operators": [CORE]}
+    assert found["parallel"]["recompute"] == {"operators": [CORE], "keep_outputs": [CORE]}
     alone = run_of(tmp_path, **{**mixture, "recompute": "selective mlp"})
     assert "recompute" not in scenario_of(alone).data["parallel"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,8 +9,8 @@ from hypothesis import strategies as st
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
 from simcluster.analysis.memory_usage.allocator_replay import replay_allocator
-from simcluster.analysis.memory_usage.caching_allocator import POOL_CODE, CachingAllocator, Pool, PoolRules
-from simcluster.analysis.memory_usage.compiled_pool import CompiledPool
+from simcluster.analysis.memory_usage.block_lists import EVERY_SIZE, PoolRules
+from simcluster.analysis.memory_usage.caching_allocator import POOL_CODE, CachingAllocator, Pool
 from simcluster.analysis.memory_usage.memory_verdict import pool_rules
 from simcluster.plan.spec.allocator import AllocatorSpec
 from simcluster.trace import Table
@@ -20,15 +18,15 @@ from tests.support.one_by_one import ReservedOneByOne
 
 MIB = 1 << 20
 NAMES = 100
-POOLS = [Pool, CompiledPool]
+IMPLEMENTATIONS = pytest.mark.parametrize("compiled", [False, True])
 
 
 class Allocator:
     """Pools, asked one request at a time."""
 
-    def __init__(self, name="torch", kind=Pool):
+    def __init__(self, name="torch"):
         rules = [pool_rules(pool) for pool in AllocatorSpec.load(name).pools]
-        self.allocator = CachingAllocator.of(rules, NAMES, kind)
+        self.allocator = CachingAllocator.of(rules, NAMES)
         self.numbers, self.sizes = {}, {}
 
     @property
@@ -50,13 +48,9 @@ class Allocator:
         assert self.replay(name, -self.sizes[name]) == -self.sizes.pop(name)
 
     def replay(self, name, size):
-        asked = np.array([size])
-        (pool,) = self.allocator.pools_of(asked)
-        rounded = self.allocator.rounded(asked, np.array([pool]))
-        before = self.pools[pool].reserved
-        number = self.numbers.setdefault(name, len(self.numbers))
-        grown = self.pools[pool].replay(np.array([number]), rounded)
-        assert sum(more for _, more in grown) == self.pools[pool].reserved - before
+        number, before = self.numbers.setdefault(name, len(self.numbers)), self.reserved
+        rounded, growth = self.allocator.replay(np.array([number]), np.array([size]))
+        assert sum(more for _, more in growth) == self.reserved - before
         return int(rounded[0])
 
 
@@ -139,15 +133,18 @@ def test_mindspore_takes_blocks_of_a_gibibyte():
 
 
 def spans(pool):
-    """(start, end) of the blocks that are taken, and of those that are free."""
-    blocks, free, taken = pool.blocks, [], []
-    for block in filter(None, blocks.free):
-        free.append((blocks.starts[block], blocks.starts[block] + blocks.lengths[block]))
+    """(start, end) in bytes of the blocks that are taken, and of those that are free."""
+    blocks, taken = pool.blocks, []
+
+    def span(block):
+        start, end = blocks.starts[block], blocks.starts[block] + blocks.lengths[block]
+        return start * pool.unit, end * pool.unit
+
     for block in filter(None, blocks.taken):
         while block:
-            taken.append((blocks.starts[block], blocks.starts[block] + blocks.lengths[block]))
+            taken.append(span(block))
             block = blocks.later[block]
-    return taken, free
+    return taken, [span(block) for block in filter(None, blocks.free)]
 
 
 REQUESTS = st.lists(st.tuples(st.integers(1, 60 * MIB), st.integers(0, 10)), max_size=60)
@@ -177,14 +174,14 @@ def test_blocks_never_overlap_and_everything_comes_back(requests, name):
         pool.release(number)
     assert pool.allocated == 0
     for each, count in zip(pool.pools, num_segments, strict=True):
-        assert len(spans(each)[1]) == (min(count, 1) if each.size_rules.expandable else count)
+        assert len(spans(each)[1]) == (min(count, 1) if each.rules.expandable else count)
 
 
-@pytest.mark.parametrize("kind", POOLS)
-def test_what_has_been_there_longest_under_a_name_is_released_first(kind):
-    pool = kind(PoolRules(math.inf, 512, 10 * MIB, math.inf, 512, 0), NAMES)
+@IMPLEMENTATIONS
+def test_what_has_been_there_longest_under_a_name_is_released_first(compiled):
+    pool = Pool(PoolRules(EVERY_SIZE, 512, 10 * MIB, EVERY_SIZE, 512, 0), NAMES, compiled=compiled)
     pool.replay(np.array([7, 7, 7, 8]), np.full(4, MIB))
-    whole = [(place * MIB // pool.unit, (place + 1) * MIB // pool.unit) for place in range(4)]
+    whole = [(place * MIB, (place + 1) * MIB) for place in range(4)]
     assert spans(pool)[0] == whole
     for count in range(1, 4):
         pool.replay(np.array([7]), np.array([-MIB]))
@@ -195,7 +192,7 @@ SIZES = st.sampled_from([512, 1024, 1536, MIB // 2, MIB, 2 * MIB, 3 * MIB + 512,
 MOVES = st.lists(st.tuples(st.integers(0, 12), st.booleans(), SIZES), max_size=200)
 RULES = st.builds(
     PoolRules,
-    st.just(math.inf),
+    st.just(EVERY_SIZE),
     st.just(512),
     st.sampled_from([10 * MIB, 20 * MIB]),
     st.sampled_from([4 * MIB, 10 * MIB]),
@@ -205,12 +202,12 @@ RULES = st.builds(
 )
 
 
-@pytest.mark.parametrize("kind", POOLS)
+@IMPLEMENTATIONS
 @given(MOVES, RULES, st.integers(1, 50))
 @settings(max_examples=60)
-def test_a_pool_reserves_what_one_by_one_does(kind, moves, rules, together):
+def test_a_pool_reserves_what_one_by_one_does(compiled, moves, rules, together):
     """Names are taken several times at once; requests come in pieces."""
-    expected, pool, held, asked = ReservedOneByOne(rules), kind(rules, NAMES), {}, []
+    expected, pool, held, asked = ReservedOneByOne(rules), Pool(rules, NAMES, compiled=compiled), {}, []
     for name, release, size in moves:
         mine = held.setdefault(name, [])
         if release and mine:
@@ -228,31 +225,31 @@ def test_a_pool_reserves_what_one_by_one_does(kind, moves, rules, together):
     assert pool.reserved == expected.reserved
 
 
-@pytest.mark.parametrize("kind", POOLS)
+@IMPLEMENTATIONS
 @pytest.mark.parametrize(("remainder", "reserved"), [(MIB - 1, 10 * MIB), (MIB, 20 * MIB)])
-def test_what_is_left_of_a_block_is_cut_off_where_it_is_more_than_the_remainder(kind, remainder, reserved):
-    pool = kind(PoolRules(math.inf, 512, 10 * MIB, math.inf, 512, remainder), NAMES)
+def test_what_is_left_of_a_block_is_cut_off_if_it_is_more_than_the_remainder(compiled, remainder, reserved):
+    pool = Pool(PoolRules(EVERY_SIZE, 512, 10 * MIB, EVERY_SIZE, 512, remainder), NAMES, compiled=compiled)
     pool.replay(np.array([0, 1]), np.array([9 * MIB, MIB]))
     assert pool.reserved == reserved
 
 
-@pytest.mark.parametrize("kind", POOLS)
-def test_names_change_hands(kind):
-    pool = kind(PoolRules(math.inf, 512, 10 * MIB, math.inf, 512, 0), NAMES)
+@IMPLEMENTATIONS
+def test_names_change_hands(compiled):
+    pool = Pool(PoolRules(EVERY_SIZE, 512, 10 * MIB, EVERY_SIZE, 512, 0), NAMES, compiled=compiled)
     pool.replay(np.array([3, 4]), np.array([MIB, 2 * MIB]))
     pool.rename(np.array([3, 4]), np.array([4, 5]))
     pool.replay(np.array([4]), np.array([-MIB]))
-    assert spans(pool)[0] == [(MIB // pool.unit, 3 * MIB // pool.unit)]
+    assert spans(pool)[0] == [(MIB, 3 * MIB)]
 
 
 def test_addresses_beyond_those_of_machine_code_are_for_lists():
     """Of an allocator whose unit is one byte, 2 GiB and more."""
-    rules = [PoolRules(math.inf, 1, MIB, MIB, 1, 0)]
+    rules = [PoolRules(EVERY_SIZE, 1, MIB, MIB, 1, 0)]
     sizes = np.array([3 << 30, -(3 << 30), 5 << 30, -(5 << 30)])
     with pytest.raises(OverflowError):
-        CompiledPool(rules[0], NAMES).replay(np.zeros(1, dtype=np.int64), sizes[:1])
+        Pool(rules[0], NAMES, compiled=True).replay(np.zeros(1, dtype=np.int64), sizes[:1])
     with pytest.raises(OverflowError):
-        CompiledPool(rules[0], NAMES).replay(np.arange(3), np.full(3, 1 << 30))
+        Pool(rules[0], NAMES, compiled=True).replay(np.arange(3), np.full(3, 1 << 30))
     columns = {"time": np.arange(4), "bytes": sizes, "buffer": np.zeros(4, dtype=np.int64)}
     columns |= {"micro_batch": np.zeros(4, dtype=np.int64), "category": np.zeros(4, dtype=np.int64)}
     account = Table(columns, {"buffer": ["it"], "category": CATEGORIES})

@@ -113,9 +113,15 @@ def test_recomputation(arguments, layers, aloud):
         ),
         (
             "--recompute-granularity selective --recompute-modules layernorm mlp",
-            {"operators": ["layers.*.{attention,mlp}.norm", "layers.*.mlp.{up,activation,down}*"]},
+            {
+                "operators": ["layers.*.{attention,mlp}.norm", "layers.*.mlp.{up,activation,down}*"],
+                "keep_outputs": ["layers.*.mlp.{up,activation,down}*"],
+            },
         ),
-        ("--recompute-granularity selective --recompute-modules core_attn", None),
+        (
+            "--recompute-granularity selective --recompute-modules core_attn",
+            {"operators": ["layers.*.attention.core*"], "keep_outputs": ["layers.*.attention.core*"]},
+        ),
         ("--distribute-saved-activations", None),
     ],
 )
@@ -145,9 +151,8 @@ def test_context_parallelism(how, heads, ring):
 def test_unfused_attention_is_recomputed_without_what_it_gives():
     found = read(BASE + "--recompute-activations --hidden-dropout 0 --attention-dropout 0")
     assert found.data["framework"] == "megatron-lm-2022"
-    assert found.data["parallel"]["recompute"] == {
-        "operators": ["layers.*.attention.core.{scores,softmax,dropout}"]
-    }
+    core = ["layers.*.attention.core*"]
+    assert found.data["parallel"]["recompute"] == {"operators": core, "keep_outputs": core}
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_an_unheard_of_program_is_told():
         ("--mamba-state-dim 128", "state-space layers"),
         ("--spec megatron.core.models.mamba.mamba_layer_specs mamba_stack_spec", "state-space layers"),
         ("--index-topk 2048", "sparse attention"),
-        ("--lora-r 16 --lora-alpha 32", "adapters"),
+        ("--qlora", "adapters other"),
         ("--use-lf-gate", "localised filtering"),
     ],
 )
@@ -120,6 +120,11 @@ def test_what_no_scenario_can_say_is_refused_once(arguments, words):
     ("arguments", "path", "value"),
     [
         ("--num-key-value-heads 4", "model.kv_heads", 4),
+        (
+            "--lora-r 8 --lora-alpha 16 --lora-target-modules linear_qkv dense_4h_to_h",
+            "training.lora",
+            {"rank": 8, "alpha": 16, "targets": ["linear_qkv", "linear_fc2"]},
+        ),
         ("--geglu --ffn-hidden-size 4096", "model.activation", "geglu"),
         ("--quick-geglu --ffn-hidden-size 4096", "model.activation", "geglu"),
         ("--gelu-tanh --ffn-hidden-size 4096", "model.activation", "geglu"),

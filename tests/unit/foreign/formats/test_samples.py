@@ -180,6 +180,10 @@ EXPECTED = {
             "recipe": "megatron_sp",
             "schedule": {"kind": "1f1b", "p2p": "blocking"},
             "optimizer_sharding": {"zero": 1},
+            "recompute": {
+                "operators": ["layers.*.attention.core*"],
+                "keep_outputs": ["layers.*.attention.core*"],
+            },
         },
     },
     "llama3_70b_nemo2.yaml": {

@@ -79,19 +79,34 @@ def test_biases_and_windows():
     assert "expected two numbers" in refused(changed("  bias: False\n", "  window_size: wide\n"))
 
 
+EVERY = ["linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"]
+
+
 @pytest.mark.parametrize(
-    ("sample", "lines"),
+    ("sample", "lines", "lora"),
     [
-        ("gpt_nemo1.yaml", "  peft:\n    peft_scheme: lora\n    lora_tuning: {adapter_dim: 32}\n"),
-        ("llama3_70b_nemo2.yaml", "peft:\n  _target_: nemo.collections.llm.peft.lora.LoRA\n  dim: 32\n"),
-        ("llama3_8b_bridge.yaml", "peft: lora\n"),
+        (
+            "gpt_nemo1.yaml",
+            "  peft:\n    peft_scheme: lora\n    lora_tuning: {adapter_dim: 8}\n    p_tuning: {num: 4}\n",
+            {"rank": 8, "alpha": 8, "targets": ["linear_qkv"]},
+        ),
+        (
+            "llama3_70b_nemo2.yaml",
+            "peft:\n  _target_: nemo.collections.llm.peft.lora.LoRA\n  dim: 16\n  dropout: 0.1\n",
+            {"rank": 16, "alpha": 32, "dropout": 0.1, "targets": EVERY},
+        ),
+        ("llama3_8b_bridge.yaml", "peft: lora\n", {"rank": 32, "alpha": 32, "targets": EVERY}),
     ],
 )
-def test_adapters_are_refused_once(sample, lines):
+def test_adapters_are_read(sample, lines, lora):
     text = text_of(sample)
     text = text.replace("model:\n", f"model:\n{lines}", 1) if lines.startswith(" ") else lines + text
-    said = refused(text)
-    assert said.count("no scenario can say adapters") == 1
+    assert read(text).data["training"]["lora"] == lora
+
+
+def test_other_adapters_are_refused_once():
+    text = "peft:\n  _target_: nemo.collections.llm.peft.dora.DoRA\n  dim: 16\n"
+    assert refused(text + text_of("llama3_70b_nemo2.yaml")).count("no scenario can say adapters other") == 1
 
 
 def test_no_adapters_are_none():

@@ -50,14 +50,21 @@ def test_groups_count_only_with_their_switch_and_the_padded_vocabulary_wins():
 @pytest.mark.parametrize(
     "lines",
     [
-        "    pet_config:\n      pet_type: lora\n      lora_rank: 16\n",
         "    pet_config: {pet_type: ptuning2, pre_seq_len: 128}\n",
         "    pre_seq_len: 128\n",
     ],
 )
-def test_adapters_are_refused(lines):
+def test_other_adapters_are_refused(lines):
     text = GLM3.replace("    pre_seq_len: None\n", lines)
-    assert "no scenario can say adapters" in refused(text)
+    assert "no scenario can say adapters other" in refused(text)
+
+
+def test_adapters_are_read():
+    lines = "    pet_config:\n      pet_type: lora\n      lora_rank: 16\n      target_modules: '.*wq|.*wv'\n"
+    lora = of(GLM3.replace("    pre_seq_len: None\n", lines)).data["training"]["lora"]
+    assert lora == {"rank": 16, "alpha": 16, "targets": ["q_proj", "v_proj"]}
+    strange = lines.replace("wq|", "wz|")
+    assert "found 'wz'" in refused(GLM3.replace("    pre_seq_len: None\n", strange))
 
 
 def test_no_adapters_are_none():

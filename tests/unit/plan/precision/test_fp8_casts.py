@@ -142,3 +142,15 @@ def test_the_pass_casts_weights_that_nothing_moves_once_per_step():
     assert {block.values[node.outputs[0]].role for node in of(block, Phase.BEGIN)} == {Role.COPY}
     both = (Phase.FORWARD, Phase.BACKWARD)
     assert list(block.phase(*both)) == [node for node in old.phase(*both) if node not in weights]
+
+
+def test_both_copies_of_a_gradient_are_gathered_before_the_first_is_read():
+    """The copy that is read first is gathered last, so that its reader waits for both."""
+    block = sharded(framework={"quantised_gathers": True, "fp8_transposes": True})
+    names = [node.name for node in block.phase(Phase.BACKWARD)]
+    first = names.index("mlp.down.dgrad")
+    assert names[first - 3 : first] == [
+        "out.grad.cast",
+        "out.grad.cast.all_gather2",
+        "out.grad.cast.all_gather",
+    ]

@@ -16,8 +16,9 @@ from tests.support.planned import plan
 MESH = {"data": 2, "tensor": 2}
 
 
-def layer(*operators, mesh=None, **parallel):
-    graph = plan(mesh or MESH, recompute={"operators": list(operators)}, **parallel).graph
+def layer(*operators, mesh=None, keep_outputs=(), **parallel):
+    recompute = {"operators": list(operators), "keep_outputs": list(keep_outputs)}
+    graph = plan(mesh or MESH, recompute=recompute, **parallel).graph
     return next(block for name, block in graph.blocks.items() if name.startswith("layer"))
 
 
@@ -62,6 +63,22 @@ def test_what_was_gathered_for_a_chosen_operator_is_gathered_again():
     assert [name for name in copies(block) if "gather" in name] == ["mlp.norm.all_gather"]
 
 
+def test_what_others_read_of_a_checkpoint_is_kept():
+    """Megatron's core of attention: its projection has saved what it reads."""
+    core = ["layers.*.attention.core"]
+    block = layer(*core, keep_outputs=core)
+    assert copies(block) == ["attention.core"]
+    kept = block.node("attention.core").outputs[0]
+    assert kept in block.node("attention.out.wgrad").inputs
+    gradient = block.node("attention.core.grad").inputs
+    assert f"{kept}.recompute" in gradient and kept not in gradient
+
+
+def test_all_of_a_checkpoint_runs_again():
+    mlp = ["layers.*.mlp.{up*,activation,down}"]
+    assert "mlp.down" not in copies(layer(*mlp)) and copies(layer(*mlp, keep_outputs=mlp))[-1] == "mlp.down"
+
+
 def test_only_matching_layers_get_a_block_of_their_own():
     graph = plan(
         {"data": 2}, recompute={"operators": ["layers.{0,2}.mlp.*", "layers.1.attention.core"]}
@@ -86,6 +103,9 @@ def test_a_pattern_that_matches_nothing_is_refused():
     with pytest.raises(PlanError, match=r"'layers\.\*\.heart' matches no operator") as error:
         layer("layers.*.mlp.*", "layers.*.heart")
     assert error.value.problems[0].path == "parallel.recompute.operators.1"
+    with pytest.raises(PlanError, match=r"'\*\.heart' matches no operator") as error:
+        layer("layers.*.mlp.*", keep_outputs=["*.heart"])
+    assert error.value.problems[0].path == "parallel.recompute.keep_outputs.0"
 
 
 def test_operators_of_layers_that_are_recomputed_whole_are_refused():

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.critical_path.entry_graph import EntryGraph
-from simcluster.analysis.critical_path.slack import MOST_WITH_SLACK, entry_slacks
-from simcluster.analysis.placed_program import PlacedProgram
-from simcluster.program import COMPUTE, charged_to
+from simcluster.critical_path.entry_graph import EntryGraph
+from simcluster.critical_path.slack import MOST_WITH_SLACK, entry_slacks
+from simcluster.program import COMPUTE, PlacedProgram, charged_to
 
 Ints = NDArray[np.int64]
 

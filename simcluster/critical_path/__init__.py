@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from simcluster.lazy_exports import exported_lazily
 
 if TYPE_CHECKING:
-    from simcluster.analysis.critical_path.entry_graph import may_have_critical_path
-    from simcluster.analysis.critical_path.path_document import critical_path_document
+    from simcluster.critical_path.path_document import critical_path_document
+    from simcluster.critical_path.path_limit import may_have_critical_path
 else:
     __getattr__ = exported_lazily(
         __name__,
         {
-            "entry_graph": "may_have_critical_path",
             "path_document": "critical_path_document",
+            "path_limit": "may_have_critical_path",
         },
     )
 

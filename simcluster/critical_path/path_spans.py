@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.critical_path.critical_entries import CriticalEntries, PathCause
-from simcluster.analysis.critical_path.entry_graph import EntryGraph
-from simcluster.analysis.placed_program import PlacedProgram
-from simcluster.analysis.timeline import NameIndex, number_by_appearance
+from simcluster.analysis import NameIndex, number_by_appearance
+from simcluster.critical_path.critical_entries import CriticalEntries, PathCause
+from simcluster.critical_path.entry_graph import EntryGraph
+from simcluster.program import PlacedProgram
 
 Ints = NDArray[np.int64]
 

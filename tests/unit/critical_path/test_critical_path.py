@@ -7,20 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.analysis.critical_path import critical_path_document
-from simcluster.analysis.critical_path import entry_graph as graph_module
-from simcluster.analysis.critical_path import stage_slack as slack_module
-from simcluster.analysis.critical_path.critical_entries import CriticalEntries, PathCause
-from simcluster.analysis.critical_path.entry_graph import EntryGraph
-from simcluster.analysis.critical_path.path_parts import PartKind, PathParts
-from simcluster.analysis.critical_path.slack import entry_slacks
-from simcluster.analysis.placed_program import PlacedProgram
+from simcluster.critical_path import critical_path_document
+from simcluster.critical_path import path_limit as limit_module
+from simcluster.critical_path import stage_slack as slack_module
+from simcluster.critical_path.critical_entries import CriticalEntries, PathCause
+from simcluster.critical_path.entry_graph import EntryGraph
+from simcluster.critical_path.path_parts import PartKind, PathParts
+from simcluster.critical_path.slack import entry_slacks
 from simcluster.engine import Implementation, run, run_together
 from simcluster.engine.reference.run import _Run
 from simcluster.errors import TraceError
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
-from simcluster.program import partition_ranks
+from simcluster.program import PlacedProgram, partition_ranks
 from tests.support.implementations import many_from
 from tests.support.pipelines import burning_program, quiet_cluster
 from tests.support.random_runs import random_workload
@@ -143,6 +142,6 @@ def test_too_many_entries(monkeypatch):
     placed, timing = pipeline([F, F], [B, B])
     monkeypatch.setattr(slack_module, "MOST_WITH_SLACK", 10)
     assert "slack" not in critical_path_document(placed, timing, 1)["stages"][0]
-    monkeypatch.setattr(graph_module, "MOST_ENTRIES", 10)
+    monkeypatch.setattr(limit_module, "MOST_ENTRIES", 10)
     with pytest.raises(TraceError, match="is not looked for"):
         critical_path_document(placed, timing, 1)

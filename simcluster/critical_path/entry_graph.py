@@ -8,21 +8,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.critical_path.gate_entries import GateEntries
+from simcluster.critical_path.gate_entries import GateEntries
+from simcluster.critical_path.path_limit import MOST_ENTRIES, may_have_critical_path
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, GroupTiming, LinkedPart, Timing, Who, meeting_of
 from simcluster.errors import TraceError
 from simcluster.program import Program, RankClasses
 
 Ints = NDArray[np.int64]
-
-MOST_ENTRIES = 2**24
-"""Entries of all classes that are looked at: some gigabytes."""
-
-
-def may_have_critical_path(timing: Timing) -> bool:
-    """Whether a run has few enough entries for it."""
-    return timing.num_events <= MOST_ENTRIES
 
 
 @dataclass(frozen=True)

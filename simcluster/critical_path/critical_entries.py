@@ -7,7 +7,7 @@ import enum
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.critical_path.entry_graph import EntryGraph
+from simcluster.critical_path.entry_graph import EntryGraph
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING
 

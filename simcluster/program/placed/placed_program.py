@@ -9,7 +9,9 @@ import numpy as np
 
 from simcluster.cluster import Cluster, Device
 from simcluster.deferred_dataclass import dataclass
-from simcluster.program import InstructionBlock, Program, RankClasses
+from simcluster.model import Flops, matrix_flops
+from simcluster.program.isa import InstructionBlock, Program
+from simcluster.program.symmetry import RankClasses
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,14 @@ class PlacedProgram:
         for runs_by_code, size in zip(self._runs, ranks.tolist(), strict=True):
             for code, runs in runs_by_code:
                 yield self.program.codes[code], runs * steps * size
+
+    def flops(self, steps: int) -> Flops:
+        """The matrix FLOPs that all ranks execute in so many steps, recomputation included."""
+        total = Flops()
+        for code, runs in self.executions(steps):
+            works = (work for instruction in code.instructions for work in instruction.works)
+            total += matrix_flops(works) * runs
+        return total
 
     @cached_property
     def _runs(self) -> list[list[tuple[int, int]]]:

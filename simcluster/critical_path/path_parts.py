@@ -9,8 +9,8 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.critical_path.critical_entries import CriticalEntries
-from simcluster.analysis.critical_path.entry_graph import EntryBlock, EntryGraph
+from simcluster.critical_path.critical_entries import CriticalEntries
+from simcluster.critical_path.entry_graph import EntryBlock, EntryGraph
 from simcluster.deferred_dataclass import dataclass
 
 Ints = NDArray[np.int64]

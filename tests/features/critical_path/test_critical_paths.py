@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from simcluster.analysis.critical_path.critical_entries import CriticalEntries
-from simcluster.analysis.critical_path.entry_graph import EntryGraph
-from simcluster.analysis.critical_path.path_parts import PathParts
-from simcluster.analysis.critical_path.slack import entry_slacks
+from simcluster.critical_path.critical_entries import CriticalEntries
+from simcluster.critical_path.entry_graph import EntryGraph
+from simcluster.critical_path.path_parts import PathParts
+from simcluster.critical_path.slack import entry_slacks
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario
 from simcluster.simulation.compose import run_alone

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.critical_path.critical_entries import CriticalEntries
-from simcluster.analysis.critical_path.entry_graph import EntryGraph
-from simcluster.analysis.critical_path.path_parts import PartKind, PathParts
-from simcluster.analysis.critical_path.path_spans import spans_document
-from simcluster.analysis.critical_path.stage_slack import stage_slacks
-from simcluster.analysis.placed_program import PlacedProgram
+from simcluster.critical_path.critical_entries import CriticalEntries
+from simcluster.critical_path.entry_graph import EntryGraph
+from simcluster.critical_path.path_parts import PartKind, PathParts
+from simcluster.critical_path.path_spans import spans_document
+from simcluster.critical_path.stage_slack import stage_slacks
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, Timing
-from simcluster.program import charged_to
+from simcluster.program import PlacedProgram, charged_to
 
 Ints = NDArray[np.int64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.critical_path.entry_graph import EntryGraph
+from simcluster.critical_path.entry_graph import EntryGraph
 from simcluster.engine import NOTHING
 
 Ints = NDArray[np.int64]

@@ -1,16 +1,18 @@
-"""Operators and graphs that the host dispatches in a step, where some subgraphs run as one graph."""
+"""What the host does in a step: operators and graphs that it dispatches, collectives that it calls."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from simcluster.analysis.placed_program import PlacedProgram
 from simcluster.cluster import DispatchTime
-from simcluster.program import runs_kernels
+from simcluster.program.communication import CollectiveCalls, HostCalls
+from simcluster.program.lowering import runs_kernels
+from simcluster.program.placed.placed_program import PlacedProgram
 
 
 def dispatch_counts(placed: PlacedProgram, dispatch: DispatchTime) -> dict[str, float]:
-    """Operators ``alone`` and ``in_graphs``, ``launches`` of graphs, ``busy_s``: per step, means over ranks.
+    """Where some subgraphs run as one graph: operators ``alone`` and ``in_graphs``, ``launches`` of graphs,
+    ``busy_s``: per step, means over ranks.
 
     The last is the time which the host spends on operators and launches, calls of collectives aside; what
     kernels wait for it is part of ``host_s``, with what launching kernels costs the device.
@@ -34,3 +36,12 @@ def dispatch_counts(placed: PlacedProgram, dispatch: DispatchTime) -> dict[str, 
         total += size * counts
     names = ("alone", "in_graphs", "launches", "busy_s")
     return dict(zip(names, (total / placed.num_ranks).tolist(), strict=True))
+
+
+def call_counts(placed: PlacedProgram, host: HostCalls) -> dict[str, float]:
+    """Collectives that a rank takes part in per step, and the host's calls for them: means over ranks."""
+    sizes = np.array(placed.classes.sizes, dtype=np.float64)
+    calls = CollectiveCalls.of(placed.program, host)
+    counts = np.array([calls.number(part) for part in placed.parts], dtype=np.float64)
+    mean = (counts * sizes[:, None]).sum(axis=0) / sizes.sum()
+    return {"collectives": float(mean[0]), "collective_calls": float(mean[1])}
