@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from simcluster.number_arrays import Floats, Ints
 
 GRAIN = 2.0**-20
 """Loads are multiples of this, so that their sums are exact in float64 in any order."""

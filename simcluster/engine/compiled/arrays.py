@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from simcluster.number_arrays import Ints
+
 Records = NDArray[Any]
 
 NONE = -1
@@ -115,8 +115,10 @@ loads of flows with one rate; bytes/s of the flows of this round.
 NODE = record("slot next previous")
 """One flow on one link: its slot, and the nodes before and after it on the link."""
 
-FOUND = record("", "reach rate")
-"""A flow whose rate is to be found: to what it can rise, and the rate."""
+FOUND = record("slot rising", "reach rate")
+"""A flow whose rate is to be found: its slot; to what it can rise, and the rate. In ``rising``, not of this
+flow but in an order of its own, the numbers of those that still rise.
+"""
 
 SEGMENT = record("first_part time")
 """Kernels that run one after another: the first of their parts; nanoseconds at full rates. One more at the
@@ -202,12 +204,8 @@ class Arrays(NamedTuple):
     """Links on which something changed at this instant; then those reached from them."""
     marked: Ints
     """Links of one round of finding rates."""
-    reached: Ints
-    """Slots of the flows whose rates are to be found."""
-    rising: Ints
-    """Numbers, in ``reached``, of those that still rise."""
-    flow_rates: Records
-    """By number in ``reached``."""
+    found: Records
+    """Flows whose rates are to be found."""
     starts: Ints
     """By entry of every stream: those of one group and stream after another, in rows of the classes."""
     arrivals: Ints
@@ -228,7 +226,7 @@ class Arrays(NamedTuple):
 
 RECORDS = (
     *(TOTALS, STREAM, ENTRY, KIND, TRANSFER, PHASE, VECTOR, LOAD, SLOT, LINK, NODE, SEGMENT, np.int64, PACE),
-    *(np.int64, WORKLOAD, CHANGE, TRAFFIC, EVENT, np.int64, np.int64, np.int64, np.int64, np.int64, FOUND),
+    *(np.int64, WORKLOAD, CHANGE, TRAFFIC, EVENT, np.int64, np.int64, np.int64, FOUND),
     *(np.int64, np.int64, np.int64, STRETCHED, np.int64, GATED, OPEN, GATE),
 )
 """What the arrays of a run hold, in their order."""

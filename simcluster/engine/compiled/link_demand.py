@@ -9,9 +9,10 @@ import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import Links, Transfer
-from simcluster.engine.compiled.arrays import NEVER, NONE, Floats, Ints
+from simcluster.engine.compiled.arrays import NEVER, NONE
 from simcluster.engine.compiled.tables import GroupRows, offsets
 from simcluster.engine.pricing import PricedGroup
+from simcluster.number_arrays import Floats, Ints
 
 SLACK = 2.0**-30
 """Part of the capacity within which a link that several share counts as full.

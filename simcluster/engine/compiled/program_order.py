@@ -14,11 +14,12 @@ import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import NEVER, Links, Transfer
-from simcluster.engine.compiled.arrays import NONE, Arrays, Ints, Records
+from simcluster.engine.compiled.arrays import NONE, Arrays, Records
 from simcluster.engine.compiled.link_demand import flows_alone
 from simcluster.engine.compiled.tables import GroupRows
 from simcluster.engine.pricing import PricedClasses, PricedGroup
 from simcluster.engine.progress import Progress
+from simcluster.number_arrays import Ints
 
 
 class OnlyEventsTellError(Exception):

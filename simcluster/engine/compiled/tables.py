@@ -37,11 +37,11 @@ from simcluster.engine.compiled.arrays import (
     VECTOR,
     WORKLOAD,
     Arrays,
-    Ints,
     Records,
 )
 from simcluster.engine.linking import PARTS, LinkedPart
 from simcluster.engine.pricing import PricedClasses, PricedGroup
+from simcluster.number_arrays import Ints
 from simcluster.program import StepGate
 
 MANY_KERNELS = 1 << 16
@@ -318,9 +318,7 @@ class TableBuilder:
             stack=zeros(self.streams.count + 1),
             touched=zeros(len(links.capacity)),
             marked=zeros(len(links.capacity)),
-            reached=zeros(len(slots)),
-            rising=zeros(len(slots)),
-            flow_rates=records(FOUND, len(slots)),
+            found=records(FOUND, len(slots)),
             # NumPy asks for huge pages for what it need not set to zero.
             starts=np.empty(self.times, dtype=np.int64),
             arrivals=np.empty(self.times, dtype=np.int64),

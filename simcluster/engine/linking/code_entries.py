@@ -11,12 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
+from simcluster.number_arrays import Ints
 from simcluster.program import COMPUTE, Instruction, InstructionBlock, Scope
-
-Ints = NDArray[np.int64]
 
 NOTHING = -1
 """No stream to wait for."""

@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.engine.linking.code_entries import NOTHING, CodeEntries
 from simcluster.engine.linking.linked_part import BARRIER, LinkedPart, LinkedStream
 from simcluster.engine.linking.produced_buffers import waits_for_buffers
 from simcluster.engine.linking.row_lists import RowLists
 from simcluster.engine.linking.waits import NeededWaits, Waits
+from simcluster.number_arrays import Ints
 from simcluster.program import COMPUTE, SENDER_OF, TRANSFER_STREAMS, Program
-
-Ints = NDArray[np.int64]
 
 
 def link_part(program: Program, part: int, entries: Mapping[int, CodeEntries], steps: int) -> LinkedPart:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.linking.code_entries import NOTHING, CodeEntries
+from simcluster.number_arrays import Ints
 from simcluster.program import COMPUTE
-
-Ints = NDArray[np.int64]
 
 PARTS = 3
 """Parts of a kernel, in this order: bound by units, bound by memory, and launches and dispatch."""

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from simcluster.number_arrays import Flags, Ints
 
 
 @dataclass(frozen=True, slots=True)

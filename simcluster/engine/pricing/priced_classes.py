@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.cluster import SCALE, ResourceShare
 from simcluster.deferred_dataclass import dataclass
@@ -18,9 +17,8 @@ from simcluster.engine.linking import CodeEntries, LinkedPart, link_part, stuck
 from simcluster.engine.pricing.priced_group import PricedCode, PricedGroup
 from simcluster.engine.pricing.prices import Prices, examples_of
 from simcluster.engine.pricing.workload import Workload
+from simcluster.number_arrays import Ints
 from simcluster.program import Instruction
-
-Ints = NDArray[np.int64]
 
 MANY_CLASSES = 8
 """Classes of a part from which on they are priced, and looked at, in arrays."""

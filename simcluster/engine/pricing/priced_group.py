@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.linking import PARTS, LinkedPart
-
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,11 @@ from itertools import accumulate, islice, pairwise
 
 import numpy as np
 import simpy
-from numpy.typing import NDArray
 
 from simcluster.cluster import SCALE, ResourceShare
 from simcluster.engine.linking import PARTS, Segments
 from simcluster.engine.timing import SlowedSegments
-
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 Segment = Sequence[int]
 """Kernels that run one after another: nanoseconds of their parts, ``PARTS`` of each."""

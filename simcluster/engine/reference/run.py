@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import simpy
-from numpy.typing import NDArray
 
 from simcluster.cluster import ResourceShare
 from simcluster.deferred_dataclass import dataclass
@@ -21,9 +20,8 @@ from simcluster.engine.reference.pace import Pace, Segment, segments_of, slowed_
 from simcluster.engine.reference.streams import Meeting, SimEvents, Stream, run_kernels, run_transfers
 from simcluster.engine.timing import GroupTiming, Timing
 from simcluster.errors import SimulationError
+from simcluster.number_arrays import Ints
 from simcluster.program import StepGate
-
-Ints = NDArray[np.int64]
 
 
 def run_by_processes(workloads: Sequence[PricedClasses], links: Links, progress: Progress) -> list[Timing]:
