@@ -68,7 +68,7 @@ def time_in_program_order(
 @dataclass
 class _Columns:
     """A group in time: its times [entries, classes] as in ``GroupTiming``; by entry what it waits for, what
-    it does as in ``ENTRY``, and whether it is over.
+    it does as in ``entries``, and whether it is over.
     """
 
     starts: Ints

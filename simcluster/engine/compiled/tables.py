@@ -11,37 +11,10 @@ import numpy as np
 from simcluster.cluster import SCALE
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import ClassGates, Links, Transfer, Who
-from simcluster.engine.compiled.arrays import (
-    CHANGE,
-    ENTRY,
-    EVENT,
-    FOUND,
-    GATE,
-    GATED,
-    KIND,
-    LINK,
-    LOAD,
-    NEVER,
-    NODE,
-    NONE,
-    OPEN,
-    PACE,
-    PHASE,
-    SEGMENT,
-    SLOT,
-    STREAM,
-    STRETCHED,
-    TOTALS,
-    TRAFFIC,
-    TRANSFER,
-    VECTOR,
-    WORKLOAD,
-    Arrays,
-    Records,
-)
+from simcluster.engine.compiled.arrays import KINDS, NEVER, NONE, Arrays, Records
 from simcluster.engine.linking import PARTS, LinkedPart
 from simcluster.engine.pricing import PricedClasses, PricedGroup
-from simcluster.number_arrays import Ints
+from simcluster.number_arrays import Ints, offsets
 from simcluster.program import StepGate
 
 MANY_KERNELS = 1 << 16
@@ -66,9 +39,9 @@ class GroupRows:
 
 @dataclass
 class _Rows:
-    """Records of one kind that are collected part by part."""
+    """The records of one array, which are collected part by part."""
 
-    kind: np.dtype[Any]
+    name: str
     parts: list[Records] = field(default_factory=list)
     count: int = 0
 
@@ -80,7 +53,7 @@ class _Rows:
 
     def joined(self) -> Records:
         """All of them."""
-        return np.concatenate([records(self.kind, 0), *self.parts])
+        return np.concatenate([records(self.name, 0), *self.parts])
 
 
 class TableBuilder:
@@ -90,7 +63,9 @@ class TableBuilder:
 
     def __init__(self, links: Links) -> None:
         self.links = links
-        self.streams, self.entries, self.kinds, self.segments = map(_Rows, (STREAM, ENTRY, KIND, SEGMENT))
+        self.streams, self.entries, self.kinds, self.segments = map(
+            _Rows, ("streams", "entries", "kinds", "segments")
+        )
         # Parts of the kernels of segments, and how many they are.
         self.work: list[Ints] = []
         self.num_parts = 0
@@ -119,7 +94,7 @@ class TableBuilder:
         for group in classes.groups:
             counts[list(group.indices)] = len(group.part.streams)
         first = self.streams.count + np.cumsum(counts) - counts
-        streams = records(STREAM, int(counts.sum()), first_waiter=NONE, next_waiter=NONE, next_member=NONE)
+        streams = records("streams", int(counts.sum()), first_waiter=NONE, next_waiter=NONE, next_member=NONE)
         streams["workload"] = len(self.workloads) - 1
         rows = [
             self._add_group(classes, number, first[list(group.indices)], streams)
@@ -142,7 +117,7 @@ class TableBuilder:
         for which, stream in enumerate(part.streams):
             own = first - self.streams.count + which
             kernels = which == part.compute
-            kinds = records(KIND, 0) if kernels else self._add_kinds(classes, number, which)
+            kinds = records("kinds", 0) if kernels else self._add_kinds(classes, number, which)
             places = (
                 segments if kernels else self.kinds.add(kinds.ravel()) + kinds.shape[1] * np.arange(width)
             )
@@ -169,7 +144,7 @@ class TableBuilder:
             for which, stream in enumerate(part.streams):
                 what = part.segments.which if which == part.compute else part.kinds(which).which
                 waits = {"wait_stream": stream.wait_stream, "wait_position": stream.wait_position}
-                rows.append(self.entries.add(records(ENTRY, len(stream), what=what, **waits)))
+                rows.append(self.entries.add(records("entries", len(stream), what=what, **waits)))
         return self.known[id(part)]
 
     def _add_segments(self, group: PricedGroup) -> Ints:
@@ -178,7 +153,7 @@ class TableBuilder:
         rows = []
         for kernels in different:
             first, times = self.num_parts + segments.first[:-1] * PARTS, segments.durations(kernels)
-            rows.append(self.segments.add(records(SEGMENT, len(segments), first_part=first, time=times)))
+            rows.append(self.segments.add(records("segments", len(segments), first_part=first, time=times)))
             self.work.append(kernels)
             self.num_parts += kernels.size
         return np.array(rows, dtype=np.int64)[which]
@@ -187,7 +162,7 @@ class TableBuilder:
         """Adds what the classes of a group do on one of their communication streams: [classes, kinds]."""
         done = classes.communications(number, which)
         workload, width = len(self.workloads) - 1, len(classes.groups[number].indices)
-        kinds = records(KIND, width * len(done), time=NONE, transfer=NONE, units=NONE, gated=NONE)
+        kinds = records("kinds", width * len(done), time=NONE, transfer=NONE, units=NONE, gated=NONE)
         by_class = kinds.reshape(width, len(done))
         known: dict[int, tuple[Ints, Ints]] = {}
         for place, kind in enumerate(done):
@@ -230,7 +205,7 @@ class TableBuilder:
         return len(self.gated) - 1
 
     def _gate_records(self) -> tuple[Records, Records, Records]:
-        """``GATED``, ``OPEN`` and ``GATE``: gates have a row for every step."""
+        """``gated``, ``opens`` and ``gates``: gates have a row for every step."""
         row = {gate: number * self.steps for gate, number in self.gates.items()}
         waits = [
             (NONE if gates.waits is None else row[gates.waits], gates.count, gates.steps_ago, 0)
@@ -240,9 +215,9 @@ class TableBuilder:
         gated = [(*wait, begin) for wait, begin in zip([*waits, (NONE, 0, 0, 0)], first, strict=True)]
         opens = [(row[gate], amount) for gates in self.gated for gate, amount in gates.opens]
         return (
-            table(GATED, gated),
-            table(OPEN, opens),
-            records(GATE, len(row) * self.steps, first_waiter=NONE),
+            table("gated", gated),
+            table("opens", opens),
+            records("gates", len(row) * self.steps, first_waiter=NONE),
         )
 
     def _transfer(self, transfer: Transfer) -> int:
@@ -271,59 +246,59 @@ class TableBuilder:
         changes = sorted(links.changes, key=lambda change: (change.time, change.link))
         phases = [phase for transfer in self.transfers for phase in transfer.phases]
         traffic = [self._row_size(flow.vector) for flow in background]
-        totals = records(TOTALS, 1, most_kernels=max((most for _, most in self.paces), default=0))
+        totals = records("totals", 1, most_kernels=max((most for _, most in self.paces), default=0))
         slots = self._slot_records(np.append(self._slot_nodes(), traffic).astype(np.int64))
-        nodes = records(NODE, int(slots["first_node"][-1]), next=NONE, previous=NONE)
+        nodes = records("nodes", int(slots["first_node"][-1]), next=NONE, previous=NONE)
         nodes["slot"] = np.repeat(np.arange(len(slots) - 1), np.diff(slots["first_node"]))
         paces = self._paces()
         # As many events can be under way; others in the heap are stale.
         events = self.streams.count + 2 * len(slots) + len(paces) + len(changes) + len(self.workloads)
         parts = sum(most for _, most in self.paces) * PARTS
         gated, opens, gates = self._gate_records()
-        self.segments.add(records(SEGMENT, 1, first_part=self.num_parts))
+        self.segments.add(records("segments", 1, first_part=self.num_parts))
         return Arrays(
             totals=totals,
             streams=self.streams.joined(),
             entries=self.entries.joined(),
             kinds=self.kinds.joined(),
             transfers=records(
-                TRANSFER,
+                "transfers",
                 len(self.transfers) + 1,
                 latency=[*(transfer.latency_ns for transfer in self.transfers), 0],
                 late=[*(bool(transfer.late) for transfer in self.transfers), 0],
                 first_phase=offsets([len(transfer.phases) for transfer in self.transfers]),
             ),
-            phases=table(PHASE, [(phase.vector, phase.num_bytes, phase.cap) for phase in phases]),
-            vectors=records(VECTOR, len(vectors) + 1, first_load=vectors.offsets),
-            loads=records(LOAD, len(vectors.links), link=vectors.links, load=vectors.loads),
+            phases=table("phases", [(phase.vector, phase.num_bytes, phase.cap) for phase in phases]),
+            vectors=records("vectors", len(vectors) + 1, first_load=vectors.offsets),
+            loads=records("loads", len(vectors.links), link=vectors.links, load=vectors.loads),
             slots=slots,
             links=records(
-                LINK, len(links.capacity), first_node=NONE, last_node=NONE, capacity=links.capacity
+                "links", len(links.capacity), first_node=NONE, last_node=NONE, capacity=links.capacity
             ),
             nodes=nodes,
             segments=self.segments.joined(),
             work=np.concatenate([zeros(0), *(kernels.ravel() for kernels in self.work if self.paces)]),
             paces=paces,
             part_end=zeros(parts),
-            workloads=records(WORKLOAD, len(self.workloads), first_stream=self.workloads),
-            changes=table(CHANGE, [(change.time, change.link, change.capacity) for change in changes]),
+            workloads=records("workloads", len(self.workloads), first_stream=self.workloads),
+            changes=table("changes", [(change.time, change.link, change.capacity) for change in changes]),
             traffic=table(
-                TRAFFIC,
+                "traffic",
                 [
                     (flow.vector, flow.begin, NEVER if flow.end is None else flow.end, flow.rate)
                     for flow in background
                 ],
             ),
-            heap=records(EVENT, 2 * events + 1024),
+            heap=records("heap", 2 * events + 1024),
             stack=zeros(self.streams.count + 1),
             touched=zeros(len(links.capacity)),
             marked=zeros(len(links.capacity)),
-            found=records(FOUND, len(slots)),
+            found=records("found", len(slots)),
             # NumPy asks for huge pages for what it need not set to zero.
             starts=np.empty(self.times, dtype=np.int64),
             arrivals=np.empty(self.times, dtype=np.int64),
             ends=np.empty(self.times, dtype=np.int64),
-            stretched=records(STRETCHED, MANY_KERNELS if self.paces else 1),
+            stretched=records("stretched", MANY_KERNELS if self.paces else 1),
             kernel_end=zeros(MANY_KERNELS * bool(self.paces) + parts),
             gated=gated,
             opens=opens,
@@ -333,36 +308,29 @@ class TableBuilder:
     @staticmethod
     def _slot_records(nodes: Ints) -> Records:
         none = dict.fromkeys(("first_member", "last_member", "ends", "stream"), NONE)
-        return records(SLOT, len(nodes) + 1, first_node=offsets(nodes), **none)
+        return records("slots", len(nodes) + 1, first_node=offsets(nodes), **none)
 
     def _paces(self) -> Records:
         first = offsets([most for _, most in self.paces])[:-1] * PARTS
-        paces = records(PACE, len(self.paces), first_part=first, segment=NONE, order=NONE)
+        paces = records("paces", len(self.paces), first_part=first, segment=NONE, order=NONE)
         paces["stream"] = [stream for stream, _ in self.paces]
         paces["rate_units"] = paces["rate_memory"] = SCALE
         return paces
 
 
-def records(kind: np.dtype[Any], count: int, **columns: Any) -> Records:
-    """So many records, zero but for some columns."""
-    records = np.zeros(count, dtype=kind)
-    for name, column in columns.items():
-        records[name] = column
+def records(name: str, count: int, **columns: Any) -> Records:
+    """So many records of an array, zero but for some columns."""
+    records = np.zeros(count, dtype=KINDS[name])
+    for field_name, column in columns.items():
+        records[field_name] = column
     return records
 
 
-def table(kind: np.dtype[Any], rows: Sequence[tuple[float, ...]]) -> Records:
-    """Records with these values."""
-    return np.array(rows, dtype=kind).reshape(len(rows))
+def table(name: str, rows: Sequence[tuple[float, ...]]) -> Records:
+    """Records of an array with these values."""
+    return np.array(rows, dtype=KINDS[name]).reshape(len(rows))
 
 
 def zeros(count: int) -> Ints:
     """So many zeros."""
     return np.zeros(count, dtype=np.int64)
-
-
-def offsets(counts: Sequence[int] | Ints) -> Ints:
-    """Where each of several rows of so many begins, and where the last ends."""
-    sums = zeros(len(counts) + 1)
-    np.cumsum(counts, out=sums[1:])
-    return sums

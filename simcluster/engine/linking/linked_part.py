@@ -12,7 +12,7 @@ from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.linking.code_entries import NOTHING, CodeEntries
 from simcluster.engine.linking.entry_types import EntryTypes
 from simcluster.engine.linking.segments import Segments
-from simcluster.number_arrays import Ints
+from simcluster.number_arrays import Ints, offsets
 from simcluster.program import COMPUTE, BlockExecution, Executions, Program
 
 BARRIER = -1
@@ -90,7 +90,7 @@ class LinkedPart:
     @cached_property
     def begins(self) -> Ints:
         """Where the entries of every stream begin among those of all, and where the last end."""
-        return np.cumsum([0, *map(len, self.streams)])
+        return offsets([len(stream) for stream in self.streams])
 
     @cached_property
     def compute(self) -> int:

@@ -11,7 +11,7 @@ from simcluster.engine.linking import PARTS, LinkedPart
 from simcluster.number_arrays import Ints
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PricedCode:
     """Nanoseconds [instructions, classes] of every instruction of a code; how many of them are launches and
     dispatch, and in how many memory holds it up. In one column if they are the same for all classes.

@@ -16,8 +16,7 @@ from simcluster.cluster import ResourceShare
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import Moves
 from simcluster.engine.reference.flows import Network
-from simcluster.engine.reference.gates import StreamGates
-from simcluster.engine.reference.latch import Latch
+from simcluster.engine.reference.gates import Latch, StreamGates
 from simcluster.engine.reference.pace import Pace
 
 SimEvents = Generator[simpy.Event, None, None]
