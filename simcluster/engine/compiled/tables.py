@@ -63,9 +63,8 @@ class TableBuilder:
 
     def __init__(self, links: Links) -> None:
         self.links = links
-        self.streams, self.entries, self.kinds, self.segments = map(
-            _Rows, ("streams", "entries", "kinds", "segments")
-        )
+        self.streams, self.entries, self.segments = map(_Rows, ("streams", "entries", "segments"))
+        self.kinds, self.gated_rows, self.opens = map(_Rows, ("kinds", "gated", "opens"))
         # Parts of the kernels of segments, and how many they are.
         self.work: list[Ints] = []
         self.num_parts = 0
@@ -77,12 +76,10 @@ class TableBuilder:
         self.known: dict[int, list[int]] = {}
         # The first streams of all workloads, and one more.
         self.workloads = [0]
-        # Who meets, different transfers and different gates, with their numbers.
+        # Who meets, and different transfers, with their numbers; different gates with their first rows.
         self.slots: dict[object, int] = {}
         self.transfers: dict[Transfer, int] = {}
         self.gates: dict[StepGate, int] = {}
-        # Slots, and on how many links their flows may be.
-        self.nodes: list[tuple[Ints, Ints]] = []
         # What kinds of communication have to do with gates, and the steps of the only workload that may.
         self.gated: list[ClassGates] = []
         self.steps = 1
@@ -170,12 +167,12 @@ class TableBuilder:
                 known[id(kind.met)] = self._slots(workload, number, which, kind.met)
             own = by_class[:, place]
             own["slot"], own["size"] = known[id(kind.met)]
-            own["transfer"] = np.array(
-                [NONE if transfer is None else self._transfer(transfer) for transfer in kind.transfers]
-            )[kind.which]
+            numbers = [
+                NONE if transfer is None else self.transfers.setdefault(transfer, len(self.transfers))
+                for transfer in kind.transfers
+            ]
+            own["transfer"] = np.array(numbers)[kind.which]
             own["time"] = np.where(own["transfer"] == NONE, kind.times, NONE)
-            links = np.array([self._most_links(transfer) for transfer in kind.transfers])
-            self.nodes.append((own["slot"], links[kind.which]))
             if kind.units is not None:
                 own["units"], own["memory"] = kind.units, kind.memory
             if kind.gates is not None:
@@ -198,69 +195,49 @@ class TableBuilder:
         """The number of what a kind has to do with gates."""
         if gates is None:
             return NONE
-        for gate in (gates.waits, *(gate for gate, _ in gates.opens)):
-            if gate is not None:
-                self.gates.setdefault(gate, len(self.gates))
+
+        def row(gate: StepGate) -> int:
+            return self.gates.setdefault(gate, len(self.gates) * self.steps)
+
+        first = self.opens.add(table("opens", [(row(gate), amount) for gate, amount in gates.opens]))
+        waits = NONE if gates.waits is None else row(gates.waits)
         self.gated.append(gates)
-        return len(self.gated) - 1
+        return self.gated_rows.add(table("gated", [(waits, gates.count, gates.steps_ago, 0, first)]))
 
-    def _gate_records(self) -> tuple[Records, Records, Records]:
-        """``gated``, ``opens`` and ``gates``: gates have a row for every step."""
-        row = {gate: number * self.steps for gate, number in self.gates.items()}
-        waits = [
-            (NONE if gates.waits is None else row[gates.waits], gates.count, gates.steps_ago, 0)
-            for gates in self.gated
-        ]
-        first = offsets([len(gates.opens) for gates in self.gated]).tolist()
-        gated = [(*wait, begin) for wait, begin in zip([*waits, (NONE, 0, 0, 0)], first, strict=True)]
-        opens = [(row[gate], amount) for gates in self.gated for gate, amount in gates.opens]
-        return (
-            table("gated", gated),
-            table("opens", opens),
-            records("gates", len(row) * self.steps, first_waiter=NONE),
-        )
-
-    def _transfer(self, transfer: Transfer) -> int:
-        """The number of a transfer."""
-        return self.transfers.setdefault(transfer, len(self.transfers))
-
-    def _most_links(self, transfer: Transfer | None) -> int:
-        """On how many links a phase of a transfer is at most."""
-        phases = transfer.phases if transfer else ()
-        return max((self._row_size(phase.vector) for phase in phases), default=0)
-
-    def _row_size(self, vector: int) -> int:
-        first, end = self.links.vectors.offsets[vector : vector + 2].tolist()
-        return int(end - first)
-
-    def _slot_nodes(self) -> Ints:
-        """By slot: on how many links its flows are at most."""
+    def _slot_records(self, kinds: Records) -> Records:
+        """A slot for all who meet in these kinds, and one for each background flow, with as many nodes as its
+        flows may load links.
+        """
+        sizes = np.diff(self.links.vectors.offsets)
+        most = [max((sizes[phase.vector] for phase in each.phases), default=0) for each in self.transfers]
         nodes = zeros(len(self.slots))
-        for slots, links in self.nodes:
-            np.maximum.at(nodes, slots, links)
-        return nodes
+        # The last number is that of no transfer at all.
+        np.maximum.at(nodes, kinds["slot"], np.array([*most, 0], dtype=np.int64)[kinds["transfer"]])
+        nodes = np.append(nodes, sizes[[flow.vector for flow in self.links.background]])
+        none = dict.fromkeys(("first_member", "last_member", "ends", "stream"), NONE)
+        return records("slots", len(nodes) + 1, first_node=offsets(nodes), **none)
 
     def arrays(self) -> Arrays:
         """A run of everything added, in which nothing has happened."""
         links, vectors, background = self.links, self.links.vectors, self.links.background
         changes = sorted(links.changes, key=lambda change: (change.time, change.link))
         phases = [phase for transfer in self.transfers for phase in transfer.phases]
-        traffic = [self._row_size(flow.vector) for flow in background]
         totals = records("totals", 1, most_kernels=max((most for _, most in self.paces), default=0))
-        slots = self._slot_records(np.append(self._slot_nodes(), traffic).astype(np.int64))
+        kinds = self.kinds.joined()
+        slots = self._slot_records(kinds)
         nodes = records("nodes", int(slots["first_node"][-1]), next=NONE, previous=NONE)
         nodes["slot"] = np.repeat(np.arange(len(slots) - 1), np.diff(slots["first_node"]))
         paces = self._paces()
         # As many events can be under way; others in the heap are stale.
         events = self.streams.count + 2 * len(slots) + len(paces) + len(changes) + len(self.workloads)
         parts = sum(most for _, most in self.paces) * PARTS
-        gated, opens, gates = self._gate_records()
+        self.gated_rows.add(table("gated", [(NONE, 0, 0, 0, self.opens.count)]))
         self.segments.add(records("segments", 1, first_part=self.num_parts))
         return Arrays(
             totals=totals,
             streams=self.streams.joined(),
             entries=self.entries.joined(),
-            kinds=self.kinds.joined(),
+            kinds=kinds,
             transfers=records(
                 "transfers",
                 len(self.transfers) + 1,
@@ -300,15 +277,10 @@ class TableBuilder:
             ends=np.empty(self.times, dtype=np.int64),
             stretched=records("stretched", MANY_KERNELS if self.paces else 1),
             kernel_end=zeros(MANY_KERNELS * bool(self.paces) + parts),
-            gated=gated,
-            opens=opens,
-            gates=gates,
+            gated=self.gated_rows.joined(),
+            opens=self.opens.joined(),
+            gates=records("gates", len(self.gates) * self.steps, first_waiter=NONE),
         )
-
-    @staticmethod
-    def _slot_records(nodes: Ints) -> Records:
-        none = dict.fromkeys(("first_member", "last_member", "ends", "stream"), NONE)
-        return records("slots", len(nodes) + 1, first_node=offsets(nodes), **none)
 
     def _paces(self) -> Records:
         first = offsets([most for _, most in self.paces])[:-1] * PARTS

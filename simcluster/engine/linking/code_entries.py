@@ -76,7 +76,13 @@ class _EntryBuilder:
     def run(self) -> CodeEntries:
         code = self.code
         number = {stream: index for index, stream in enumerate(code.streams)}
-        awaited = self._awaited()
+        # Instructions that another stream of this code waits for: their segment ends with them.
+        awaited = {
+            other
+            for instruction in code.instructions
+            for other in instruction.after
+            if code.instructions[other].stream != instruction.stream
+        }
         entry: list[int] = []
         open_segment = False
         known: dict[tuple[int, int], int] = {}
@@ -102,16 +108,6 @@ class _EntryBuilder:
             _ints(entry),
             *self._border(number, entry),
         )
-
-    def _awaited(self) -> set[int]:
-        """Instructions that another stream of this code waits for: their segment ends with them."""
-        instructions = self.code.instructions
-        return {
-            other
-            for instruction in instructions
-            for other in instruction.after
-            if instructions[other].stream != instruction.stream
-        }
 
     def _waits(
         self,
