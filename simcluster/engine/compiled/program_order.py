@@ -91,13 +91,13 @@ class _Lane:
     end: int
     spent: Sequence[Ints]
     kinds: Sequence[Records]
-    meetings: Sequence[_Meeting]
+    meetings: Sequence[_Meeting] | None
     entry: int = field(init=False)
     arrived: bool = False
 
     def __post_init__(self) -> None:
         self.entry = self.begin
-        for meeting in self.meetings:
+        for meeting in self.meetings or ():
             meeting.lanes[self] = None
 
     @property
@@ -123,9 +123,9 @@ class _Lane:
         columns, entry = self.columns, self.entry
         what, awaited = columns.what[entry], columns.awaited[entry]
         before = columns.ends[entry - 1] if entry > self.begin else 0
-        ready = columns.arrivals[entry] if self.meetings else columns.starts[entry]
+        ready = columns.starts[entry] if self.meetings is None else columns.arrivals[entry]
         np.maximum(before, columns.ends[awaited] if awaited != NONE else 0, out=ready)
-        if self.meetings:
+        if self.meetings is not None:
             if what != NONE:
                 self.arrived = True
                 return self.meetings[what].arrive()
@@ -146,12 +146,15 @@ class _Meeting:
 
     def __init__(self) -> None:
         self.lanes: dict[_Lane, None] = {}
+        self._arrived = 0
         self._ways: dict[tuple[int, ...], tuple[Ints, Ints, list[Ints]]] = {}
 
     def arrive(self) -> int:
         """A lane is there; the last one ends the entries of all."""
-        if not all(lane.arrived for lane in self.lanes):
+        self._arrived += 1
+        if self._arrived < len(self.lanes):
             return 0
+        self._arrived = 0
         kinds = tuple(lane.columns.what[lane.entry] for lane in self.lanes)
         if kinds not in self._ways:
             self._ways[kinds] = self._way(kinds)
@@ -198,7 +201,7 @@ def _lanes(
         if number == part.compute:
             different, which = group.kernels()
             spent = np.stack([part.segments.durations(kernels) for kernels in different])[which].T.copy()
-            yield _Lane(columns, begin, end, [*spent], (), ())
+            yield _Lane(columns, begin, end, [*spent], (), None)
             continue
         spent = np.where(records["transfer"] == NONE, records["time"], alone[records["transfer"]]).T.copy()
         keys = [np.unique(slots).tobytes() for slots in records["slot"].T]
