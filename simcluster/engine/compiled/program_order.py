@@ -171,15 +171,15 @@ class _Meeting:
         """If lanes meet in these kinds: the order of all classes in which those who meet are together, where
         each of these begins, and by lane which of them its classes are in.
         """
-        each = list(zip(self.lanes, kinds, strict=True))
-        records = np.concatenate([lane.kinds[kind] for lane, kind in each])
-        spent = np.concatenate([lane.spent[kind] for lane, kind in each])
+        coming = list(zip(self.lanes, kinds, strict=True))
+        records = np.concatenate([lane.kinds[kind] for lane, kind in coming])
+        spent = np.concatenate([lane.spent[kind] for lane, kind in coming])
         _, which, counts = np.unique(records["slot"], return_inverse=True, return_counts=True)
         order = np.argsort(which, kind="stable")
         first = np.cumsum(counts) - counts
         if (counts[which] != records["size"]).any() or (spent != spent[order][first][which]).any():
             raise OnlyEventsTellError
-        return order, first, np.split(which, np.cumsum([len(lane.spent[kind]) for lane, kind in each])[:-1])
+        return order, first, np.split(which, np.cumsum([len(lane.spent[kind]) for lane, kind in coming])[:-1])
 
 
 def _lanes(

@@ -209,7 +209,9 @@ class TableBuilder:
         flows may load links.
         """
         sizes = np.diff(self.links.vectors.offsets)
-        most = [max((sizes[phase.vector] for phase in each.phases), default=0) for each in self.transfers]
+        most = [
+            max((sizes[phase.vector] for phase in transfer.phases), default=0) for transfer in self.transfers
+        ]
         nodes = zeros(len(self.slots))
         # The last number is that of no transfer at all.
         np.maximum.at(nodes, kinds["slot"], np.array([*most, 0], dtype=np.int64)[kinds["transfer"]])
