@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.linking import LinkedPart
 from simcluster.engine.pricing import PricedGroup
+from simcluster.number_arrays import Ints
 from simcluster.trace import Table
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,19 @@ import simpy
 from simcluster.engine.communication.fabric import NO_LINKS
 from simcluster.engine.linking.segments import PARTS
 from simcluster.engine.reference.flows import Network
-from simcluster.engine.reference.pace import Pace, Segment, slowed_segments
+from simcluster.engine.reference.pace import Pace, slowed_segments
 from simcluster.engine.reference.streams import (
-    Communications,
-    Kernels,
     Stream,
     run_kernels,
     run_transfers,
 )
 
+AT_ONCE = None, 0
+"""What an entry waits for that waits for nothing."""
+
 
 def segment(*kernels):
-    return Segment(np.array(kernels, dtype=np.int64).reshape(-1, PARTS))
+    return [part for kernel in kernels for part in kernel]
 
 
 def ran(segments, communications):
@@ -31,11 +32,10 @@ def ran(segments, communications):
     pace = Pace(env)
     network = Network(env, NO_LINKS)
     compute = Stream("compute", env, len(segments))
-    none = [None] * len(segments)
-    env.process(run_kernels(compute, Kernels(none, [0] * len(segments), segments), pace))
+    env.process(run_kernels(compute, [(AT_ONCE, each) for each in segments], pace))
     for begin, duration, taken in communications:
         stream = Stream("data", env, 2)
-        entries = Communications([None] * 2, [0] * 2, [begin, duration], [None] * 2, [None, taken])
+        entries = [(AT_ONCE, (begin, None, None)), (AT_ONCE, (duration, None, taken))]
         env.process(run_transfers(stream, entries, network, pace))
     env.run()
     starts = np.array(compute.starts, dtype=np.int64)
@@ -46,7 +46,7 @@ def ran(segments, communications):
         if mine.any():
             found += list(zip(table["start"][mine].tolist(), table["end"][mine].tolist(), strict=True))
         else:
-            lengths = np.array(each.work).reshape(-1, PARTS).sum(axis=1)
+            lengths = np.array(each).reshape(-1, PARTS).sum(axis=1)
             edges = np.cumsum([0, *lengths]) + starts[entry]
             found += list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
     return found

@@ -7,13 +7,11 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication.load_vectors import Vectors
+from simcluster.number_arrays import Floats
 from simcluster.program import Instruction
-
-Floats = NDArray[np.float64]
 
 NEVER = 2**62
 """A time (ns) that does not come."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from simcluster.engine.communication.fabric import (
     Transfer,
 )
 from simcluster.engine.communication.load_vectors import GRAIN, Vectors
+from simcluster.number_arrays import offsets
 from simcluster.program import (
     TRANSFERS,
     Axes,
@@ -127,11 +129,16 @@ class _Wired:
 
 
 def _vectors(parts: Sequence[GroupLoads]) -> Vectors:
-    lengths = [np.diff(loads.offsets) for loads in parts]
     none = np.zeros(0, dtype=np.int64)
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate([none, *lengths]))])
-    links = np.concatenate([none, *(loads.links for loads in parts)])
-    return Vectors(offsets, links, np.concatenate([none, *(loads.loads for loads in parts)]) * GRAIN)
+    lengths, links, rows = (
+        np.concatenate([none, *columns])
+        for columns in (
+            [np.diff(loads.offsets) for loads in parts],
+            [loads.links for loads in parts],
+            [loads.loads for loads in parts],
+        )
+    )
+    return Vectors(offsets(lengths), links, rows * GRAIN)
 
 
 def _capacities(cluster: Cluster, classes: RankClasses) -> tuple[np.ndarray, tuple[CapacityChange, ...]]:
@@ -142,21 +149,22 @@ def _capacities(cluster: Cluster, classes: RankClasses) -> tuple[np.ndarray, tup
     moments = {change.begin_ns for change, _ in touching} | {
         change.end_ns for change, _ in touching if change.end_ns is not None
     }
-    before = nominal.copy()
-    begun = before
-    changes: list[CapacityChange] = []
-    for moment in sorted({0, *moments}):
+
+    def at(moment: int) -> np.ndarray:
         now = nominal.copy()
         for change, changed in touching:
             if change.begin_ns <= moment and (change.end_ns is None or moment < change.end_ns):
                 now[changed] *= change.rate
-        if moment == 0:
-            begun = now
-        else:
-            different = np.flatnonzero(now != before).tolist()
-            changes += [CapacityChange(moment, link, float(now[link])) for link in different]
-        before = now
-    return begun, tuple(changes)
+        return now
+
+    times = [0, *sorted(moments - {0})]
+    changes = [
+        CapacityChange(moment, link, float(now[link]))
+        for before, moment in pairwise(times)
+        for now in [at(moment)]
+        for link in np.flatnonzero(now != at(before)).tolist()
+    ]
+    return at(0), tuple(changes)
 
 
 def _background(

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from simcluster.number_arrays import Floats, Ints, offsets
 
 GRAIN = 2.0**-20
 """Loads are multiples of this, so that their sums are exact in float64 in any order."""
@@ -49,24 +46,12 @@ class Vectors:
     @classmethod
     def of(cls, rows: Sequence[Sequence[tuple[int, float]]]) -> Vectors:
         """Vectors from (link, load) pairs per row."""
-        offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)])
         pairs = [pair for row in rows for pair in row]
         return cls(
-            offsets.astype(np.int64),
+            offsets([len(row) for row in rows]),
             np.array([link for link, _ in pairs], dtype=np.int64),
             np.array([load for _, load in pairs], dtype=np.float64),
         )
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
-
-    def rows(self, which: Ints) -> Vectors:
-        """The given rows, in the given order; a row may come more than once."""
-        counts = np.diff(self.offsets)[which]
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        entries = np.repeat(self.offsets[which] - offsets[:-1], counts) + np.arange(offsets[-1])
-        taken = object.__new__(Vectors)  # checked already
-        object.__setattr__(taken, "offsets", offsets)
-        object.__setattr__(taken, "links", self.links[entries])
-        object.__setattr__(taken, "loads", self.loads[entries])
-        return taken

@@ -33,29 +33,28 @@ def classes_on_links(
     With ``unfold`` every rank is its own class. ``loads`` are those of the Program, where they are known.
     Raises PlanError for what cannot be done so.
     """
-    request = CollectiveRequests(program, algorithms)
-    loads = loads or load_program(program, cluster, request)
-    return _classes([(program, cluster, request, loads)], unfold=unfold)[0]
+    return _classes([(program, cluster, algorithms, loads)], unfold=unfold)[0]
 
 
 def classes_together(
     programs: Sequence[tuple[Program, Cluster, Selection]], *, unfold: bool = False
 ) -> list[tuple[RankClasses, Fabric]]:
     """The same for Programs that run at once, each on its part of one cluster; the links are common."""
-    loaded = []
-    for program, cluster, algorithms in programs:
-        request = CollectiveRequests(program, algorithms)
-        loaded.append((program, cluster, request, load_program(program, cluster, request)))
-    return _classes(loaded, unfold=unfold)
+    return _classes([(*program, None) for program in programs], unfold=unfold)
 
 
 def _classes(
-    loaded: Sequence[tuple[Program, Cluster, CollectiveRequests, ProgramLoads]], *, unfold: bool
+    programs: Sequence[tuple[Program, Cluster, Selection, ProgramLoads | None]], *, unfold: bool
 ) -> list[tuple[RankClasses, Fabric]]:
-    tenants = [TenantLoad(program, cluster, loads.loading) for program, cluster, _, loads in loaded]
+    tenants, loaded = [], []
+    for program, cluster, algorithms, known in programs:
+        request = CollectiveRequests(program, algorithms)
+        loads = known or load_program(program, cluster, request)
+        tenants.append(TenantLoad(program, cluster, loads.loading))
+        loaded.append((loads, cluster, request))
     classes = partition_tenants(tenants, unfold=unfold)
     parts = [
         (loads, Choices(own, cluster, request))
-        for own, (_, cluster, request, loads) in zip(classes, loaded, strict=True)
+        for own, (loads, cluster, request) in zip(classes, loaded, strict=True)
     ]
     return list(zip(classes, build_fabrics(parts), strict=True))

@@ -8,13 +8,12 @@ itself: of them only one collective or transfer is under way at a time.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections import namedtuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Records = NDArray[Any]
 
 NONE = -1
@@ -31,15 +30,20 @@ TOO_LATE, TOO_LOADED = 1, 2
 """
 
 
-def record(ints: str, floats: str = "") -> np.dtype[Any]:
-    """Records with these fields, named as in a ``namedtuple``."""
-    fields = [(name, np.int64) for name in ints.split()] + [(name, np.float64) for name in floats.split()]
-    return np.dtype(fields, align=True)
+KINDS: dict[str, np.dtype[Any]] = {}
+"""What the arrays of records hold, by their names in ``Arrays``."""
 
 
-TOTALS = record(
+def record(name: str, ints: str, floats: str = "") -> None:
+    """Declares the records of an array: their fields, named as in a ``namedtuple``."""
+    fields = [(field, np.int64) for field in ints.split()] + [(field, np.float64) for field in floats.split()]
+    KINDS[name] = np.dtype(fields, align=True)
+
+
+record(
+    "totals",
     "now order heap stack touched pending num_flows num_solves num_rates "
-    "done waiting stretched kernels most_kernels stream value stamp cost failed"
+    "done waiting stretched kernels most_kernels stream value stamp cost failed",
 )
 """One record: the time; how many events were made, are in the heap; streams on the stack; touched links;
 whether rates are to be found at the end of this instant; flows of transfers, re-solves, rates found in them;
@@ -48,9 +52,10 @@ the stream that asks for a latency, and the answer; how often flows were searche
 slice; why the run has failed.
 """
 
-STREAM = record(
+record(
+    "streams",
     "first_entry length class_stream kernels pace workload times stride row done mode wait_until "
-    "first_waiter next_waiter next_member phase carried_since"
+    "first_waiter next_waiter next_member phase carried_since",
 )
 """A stream: its first entry (equal classes share entries), and how many it has; the first stream of its
 class; 1 if it runs kernels; the pace of its class's kernels, or ``NONE`` if nothing slows them; its workload;
@@ -60,42 +65,43 @@ position it waits for, who waits for it, and who waits for the same after it; wh
 meeting after it; the phase that it carries, and since when.
 """
 
-ENTRY = record("wait_stream wait_position what")
+record("entries", "wait_stream wait_position what")
 """An entry: the stream of its class that it waits for, and how many entries of that must have ended; the
 number of its segment, or kind of communication, among those of the stream, ``NONE`` where it only waits.
 """
 
-KIND = record("slot size time transfer units memory gated")
+record("kinds", "slot size time transfer units memory gated")
 """A kind of communication: the slot of those who meet, and how many they are; how long it takes where it
 loads no link, else what it puts on links; millionths of the device's units that it takes (``NONE``: nothing
 at all), and of the memory's bandwidth; what it has to do with gates, or ``NONE``.
 """
 
-GATED = record("gate count steps_ago turn first_open")
+record("gated", "gate count steps_ago turn first_open")
 """What a kind of communication has to do with gates: the first row of the gate that it waits for (``NONE``:
 it waits for none), until that has counted so many in the step so many ago; how often it was over; the first
 of the gates that it counts up. One more at the end."""
 
-OPEN = record("gate amount")
+record("opens", "gate amount")
 """A gate that is counted up, by its first row, and by how many."""
 
-GATE = record("counted first_waiter")
+record("gates", "counted first_waiter")
 """A gate in one step, those of the others behind it: how many it has counted, and the first stream that
 waits."""
 
-TRANSFER = record("latency late first_phase")
+record("transfers", "latency late first_phase")
 """A transfer: its latency, or 1 if that depends on when it begins; its first phase. One more at the end."""
 
-PHASE = record("vector", "num_bytes cap")
+record("phases", "vector", "num_bytes cap")
 """Bytes that flow with one load vector, at most ``cap`` of them a second."""
 
-VECTOR = record("first_load")
+record("vectors", "first_load")
 """A load vector. One more at the end."""
 
-LOAD = record("link", "load")
+record("loads", "link", "load")
 """What one byte of a vector puts on a link."""
 
-SLOT = record(
+record(
+    "slots",
     "first_node arrived first_member last_member met_at vector since ends stream stamp",
     "cap left rate",
 )
@@ -105,27 +111,30 @@ event that ends it; the stream that carries it; which search has found it; bytes
 left at ``since``, bytes/s. One more at the end; background traffic has the last ones.
 """
 
-LINK = record("first_node last_node touched stamp full", "capacity load used share gone spent")
+record("links", "first_node last_node touched stamp full", "capacity load used share gone spent")
 """A link: the first and the last node of the flows on it; 1 if something changed on it at this instant; which
 search has found it. While rates are found: 1 if none of its flows can rise to less elsewhere, 2 if some of
 this round are on it; bytes/s; loads of flows that still rise; bytes/s of the others; bytes/s left per load;
 loads of flows with one rate; bytes/s of the flows of this round.
 """
 
-NODE = record("slot next previous")
+record("nodes", "slot next previous")
 """One flow on one link: its slot, and the nodes before and after it on the link."""
 
-FOUND = record("", "reach rate")
-"""A flow whose rate is to be found: to what it can rise, and the rate."""
+record("found", "slot rising", "reach rate")
+"""A flow whose rate is to be found: its slot; to what it can rise, and the rate. In ``rising``, not of this
+flow but in an order of its own, the numbers of those that still rise.
+"""
 
-SEGMENT = record("first_part time")
+record("segments", "first_part time")
 """Kernels that run one after another: the first of their parts; nanoseconds at full rates. One more at the
 end.
 """
 
-PACE = record(
+record(
+    "paces",
     "stream first_part count units memory rate_units rate_memory segment start entry known turned "
-    "part part_since part_left part_left_millionths order"
+    "part part_since part_left part_left_millionths order",
 )
 """The kernels of a class that communication slows: their stream, and the first of its rows in ``part_end``;
 how much communication is under way, and what that takes of units and memory, in millionths; at how many
@@ -135,100 +144,39 @@ then, since when what is left of it counts, and how many nanoseconds at full rat
 is; the event that ends it.
 """
 
-WORKLOAD = record("first_stream left round")
+record("workloads", "first_stream left round")
 """A workload: its first stream; streams that have not ended in this round; rounds that are over. One more at
 the end.
 """
 
-CHANGE = record("time link", "capacity")
+record("changes", "time link", "capacity")
 """From a time on, a link has another capacity."""
 
-TRAFFIC = record("vector begin end", "rate")
+record("traffic", "vector begin end", "rate")
 """Traffic of others: bytes/s at most, from when to when."""
 
-EVENT = record("time order event")
+record("heap", "time order event")
 """An event: when, in which order it was made, 8 x whom it concerns + its kind."""
 
-STRETCHED = record("pace entry first_kernel")
+record("stretched", "pace entry first_kernel")
 """A segment that was slowed, in the order of their ends: its pace, its entry, its first kernel in
 ``kernel_end``.
 """
 
 
-class Arrays(NamedTuple):
-    """A run: what it is made of, and where it is."""
-
-    totals: Records
-    """What there is once: ``TOTALS``."""
-    streams: Records
-    """Streams of all classes."""
-    entries: Records
-    """Entries of streams; equal classes share them."""
-    kinds: Records
-    """Kinds of communication, by class and stream."""
-    transfers: Records
-    """What collectives and transfers put on links."""
-    phases: Records
-    """Phases of transfers."""
-    vectors: Records
-    """Load vectors."""
-    loads: Records
-    """Entries of load vectors."""
-    slots: Records
-    """Meetings, and their flows."""
-    links: Records
-    """Links that flows share."""
-    nodes: Records
-    """Flows on links."""
-    segments: Records
-    """Kernels that run one after another."""
-    work: Ints
-    """By part of a kernel: nanoseconds at full rate."""
-    paces: Records
-    """Kernels of classes that communication slows."""
-    part_end: Ints
-    """By part of the segments that run: when it ends at the rates of now."""
-    workloads: Records
-    """Programs that run at once."""
-    changes: Records
-    """In the order of their times."""
-    traffic: Records
-    """Traffic of others."""
-    heap: Records
-    """A binary heap of events: the earliest first, of one time by their order."""
-    stack: Ints
-    """Streams that go on at this instant, the next one last."""
-    touched: Ints
-    """Links on which something changed at this instant; then those reached from them."""
-    marked: Ints
-    """Links of one round of finding rates."""
-    reached: Ints
-    """Slots of the flows whose rates are to be found."""
-    rising: Ints
-    """Numbers, in ``reached``, of those that still rise."""
-    flow_rates: Records
-    """By number in ``reached``."""
-    starts: Ints
-    """By entry of every stream: those of one group and stream after another, in rows of the classes."""
-    arrivals: Ints
-    """Likewise, of communication."""
-    ends: Ints
-    """Likewise, of all."""
-    stretched: Records
-    """Segments that were slowed."""
-    kernel_end: Ints
-    """By kernel of segments that were slowed."""
-    gated: Records
-    """What kinds of communication have to do with gates."""
-    opens: Records
-    """Gates that are counted up."""
-    gates: Records
-    """Gates, step by step."""
-
-
-RECORDS = (
-    *(TOTALS, STREAM, ENTRY, KIND, TRANSFER, PHASE, VECTOR, LOAD, SLOT, LINK, NODE, SEGMENT, np.int64, PACE),
-    *(np.int64, WORKLOAD, CHANGE, TRAFFIC, EVENT, np.int64, np.int64, np.int64, np.int64, np.int64, FOUND),
-    *(np.int64, np.int64, np.int64, STRETCHED, np.int64, GATED, OPEN, GATE),
+Arrays = namedtuple(
+    "Arrays",
+    "totals streams entries kinds transfers phases vectors loads slots links nodes segments work paces "
+    "part_end workloads changes traffic heap stack touched marked found starts arrivals ends stretched "
+    "kernel_end gated opens gates",
 )
-"""What the arrays of a run hold, in their order."""
+"""A run: what it is made of, and where it is; those of ``KINDS`` are records, the others integers.
+
+``work`` has by part of a kernel its nanoseconds at full rate, ``part_end`` by part of the segments that run
+when it ends at the rates of now, ``kernel_end`` by kernel of slowed segments when it ended. ``stack`` are
+the streams that go on at this instant, the next one last; ``touched`` the links on which something changed at
+this instant, then those reached from them; ``marked`` those of one round of finding rates. ``starts``,
+``arrivals`` (of communication) and ``ends`` are times by entry of every stream: those of one group and stream
+after another, in rows of the classes. The ``heap`` is a binary heap of events: the earliest first, of one
+time by their order; ``changes`` are in the order of their times.
+"""

@@ -12,7 +12,7 @@ import numpy as np
 from simcluster.engine.compiled.arrays import NEVER, NONE, Arrays
 from simcluster.engine.compiled.compiling import compiled
 from simcluster.engine.compiled.events import FLOW_ENDS, add_event
-from simcluster.engine.compiled.shares import find_rates, rate_alone
+from simcluster.engine.compiled.shares import find_rates, loads_of, rate_alone
 
 
 @compiled
@@ -26,8 +26,7 @@ def _touch(r: Arrays, link: int) -> None:
 
 @compiled
 def _touch_row(r: Arrays, slot: int) -> None:
-    vector = r.slots[slot].vector
-    for entry in range(r.vectors[vector].first_load, r.vectors[vector + 1].first_load):
+    for entry in loads_of(r, slot):
         _touch(r, r.loads[entry].link)
     r.totals[0].pending = 1
 
@@ -60,7 +59,7 @@ def begin_flow(r: Arrays, slot: int, vector: int, num_bytes: float, cap: float) 
     r.slots[slot].since, r.slots[slot].rate, r.slots[slot].ends = r.totals[0].now, 0.0, NONE
     alone = True
     node = r.slots[slot].first_node
-    for entry in range(r.vectors[vector].first_load, r.vectors[vector + 1].first_load):
+    for entry in loads_of(r, slot):
         link = r.loads[entry].link
         last = r.links[link].last_node
         r.nodes[node].previous, r.nodes[node].next = last, NONE
@@ -85,10 +84,9 @@ def begin_flow(r: Arrays, slot: int, vector: int, num_bytes: float, cap: float) 
 def finish_flow(r: Arrays, slot: int) -> None:
     """Takes a flow off its links; who shared one with it is looked at again."""
     r.slots[slot].rate, r.slots[slot].ends = 0.0, NONE
-    vector = r.slots[slot].vector
     met = False
     node = r.slots[slot].first_node
-    for entry in range(r.vectors[vector].first_load, r.vectors[vector + 1].first_load):
+    for entry in loads_of(r, slot):
         link = r.loads[entry].link
         before, behind = r.nodes[node].previous, r.nodes[node].next
         if before == NONE:
@@ -131,10 +129,9 @@ def _reached(r: Arrays, num_links: int) -> tuple[int, int]:
             if r.slots[slot].stamp == stamp:
                 continue
             r.slots[slot].stamp = stamp
-            r.reached[num_flows] = slot
+            r.found[num_flows].slot = slot
             num_flows += 1
-            vector = r.slots[slot].vector
-            for entry in range(r.vectors[vector].first_load, r.vectors[vector + 1].first_load):
+            for entry in loads_of(r, slot):
                 link = r.loads[entry].link
                 if r.links[link].stamp != stamp:
                     r.links[link].stamp = stamp
@@ -154,11 +151,11 @@ def settle_rates(r: Arrays) -> None:
     if not num_flows:
         return
     if num_flows == 1:
-        r.flow_rates[0].rate = rate_alone(r, r.reached[0])
+        r.found[0].rate = rate_alone(r, r.found[0].slot)
     else:
         r.totals[0].num_solves += 1
         r.totals[0].num_rates += num_flows
         find_rates(r, num_flows, num_links)
     for number in range(num_flows):
-        if r.flow_rates[number].rate != r.slots[r.reached[number]].rate:
-            _set_rate(r, r.reached[number], r.flow_rates[number].rate)
+        if r.found[number].rate != r.slots[r.found[number].slot].rate:
+            _set_rate(r, r.found[number].slot, r.found[number].rate)

@@ -9,9 +9,10 @@ import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import Links, Transfer
-from simcluster.engine.compiled.arrays import NEVER, NONE, Floats, Ints
-from simcluster.engine.compiled.tables import GroupRows, offsets
+from simcluster.engine.compiled.arrays import NEVER, NONE
+from simcluster.engine.compiled.tables import GroupRows
 from simcluster.engine.pricing import PricedGroup
+from simcluster.number_arrays import Floats, Ints, offsets, rows_of_lists
 
 SLACK = 2.0**-30
 """Part of the capacity within which a link that several share counts as full.
@@ -50,13 +51,10 @@ class _Phases:
 
     def loads(self, transfers: Ints, links: Links) -> tuple[Ints, Ints, Ints, Floats]:
         """(place in ``transfers``, phase, link, bytes/s) of all that transfers load."""
-        counts = np.diff(self.first)[transfers]
-        place = np.repeat(np.arange(len(transfers)), counts)
-        phase = np.arange(len(place)) + np.repeat(self.first[transfers] - offsets(counts)[:-1], counts)
-        rows = links.vectors.rows(self.vector[phase])
-        sizes = np.diff(rows.offsets)
-        which = np.repeat(phase, sizes)
-        return np.repeat(place, sizes), which, rows.links, self.rate[which] * rows.loads
+        place, phase = rows_of_lists(self.first, transfers)
+        own, row = rows_of_lists(links.vectors.offsets, self.vector[phase])
+        which, vectors = phase[own], links.vectors
+        return place[own], which, vectors.links[row], self.rate[which] * vectors.loads[row]
 
 
 class Demand(NamedTuple):
@@ -101,8 +99,7 @@ def _flows(groups: Sequence[PricedGroup], rows: Sequence[GroupRows], starts: Int
         for number, kinds in enumerate(own.kinds):
             if not kinds.size:
                 continue
-            width, which = len(group.indices), group.part.kinds(number).which
-            table = starts[own.times[number] :][: len(which) * width].reshape(-1, width)
+            which, table = group.part.kinds(number).which, own.of_group(starts)[group.part.entries(number)]
             streams = own.streams + number
             for kind in range(kinds.shape[1]):
                 slots, carried = kinds["slot"][:, kind], kinds["transfer"][:, kind]

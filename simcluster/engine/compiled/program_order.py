@@ -14,11 +14,12 @@ import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import NEVER, Links, Transfer
-from simcluster.engine.compiled.arrays import NONE, Arrays, Ints, Records
+from simcluster.engine.compiled.arrays import NONE, Arrays, Records
 from simcluster.engine.compiled.link_demand import flows_alone
 from simcluster.engine.compiled.tables import GroupRows
 from simcluster.engine.pricing import PricedClasses, PricedGroup
 from simcluster.engine.progress import Progress
+from simcluster.number_arrays import Ints
 
 
 class OnlyEventsTellError(Exception):
@@ -67,7 +68,7 @@ def time_in_program_order(
 @dataclass
 class _Columns:
     """A group in time: its times [entries, classes] as in ``GroupTiming``; by entry what it waits for, what
-    it does as in ``ENTRY``, and whether it is over.
+    it does as in ``entries``, and whether it is over.
     """
 
     starts: Ints
@@ -90,13 +91,13 @@ class _Lane:
     end: int
     spent: Sequence[Ints]
     kinds: Sequence[Records]
-    meetings: Sequence[_Meeting]
+    meetings: Sequence[_Meeting] | None
     entry: int = field(init=False)
     arrived: bool = False
 
     def __post_init__(self) -> None:
         self.entry = self.begin
-        for meeting in self.meetings:
+        for meeting in self.meetings or ():
             meeting.lanes[self] = None
 
     @property
@@ -122,9 +123,9 @@ class _Lane:
         columns, entry = self.columns, self.entry
         what, awaited = columns.what[entry], columns.awaited[entry]
         before = columns.ends[entry - 1] if entry > self.begin else 0
-        ready = columns.arrivals[entry] if self.meetings else columns.starts[entry]
+        ready = columns.starts[entry] if self.meetings is None else columns.arrivals[entry]
         np.maximum(before, columns.ends[awaited] if awaited != NONE else 0, out=ready)
-        if self.meetings:
+        if self.meetings is not None:
             if what != NONE:
                 self.arrived = True
                 return self.meetings[what].arrive()
@@ -145,12 +146,15 @@ class _Meeting:
 
     def __init__(self) -> None:
         self.lanes: dict[_Lane, None] = {}
+        self._arrived = 0
         self._ways: dict[tuple[int, ...], tuple[Ints, Ints, list[Ints]]] = {}
 
     def arrive(self) -> int:
         """A lane is there; the last one ends the entries of all."""
-        if not all(lane.arrived for lane in self.lanes):
+        self._arrived += 1
+        if self._arrived < len(self.lanes):
             return 0
+        self._arrived = 0
         kinds = tuple(lane.columns.what[lane.entry] for lane in self.lanes)
         if kinds not in self._ways:
             self._ways[kinds] = self._way(kinds)
@@ -167,28 +171,27 @@ class _Meeting:
         """If lanes meet in these kinds: the order of all classes in which those who meet are together, where
         each of these begins, and by lane which of them its classes are in.
         """
-        each = list(zip(self.lanes, kinds, strict=True))
-        records = np.concatenate([lane.kinds[kind] for lane, kind in each])
-        spent = np.concatenate([lane.spent[kind] for lane, kind in each])
+        coming = list(zip(self.lanes, kinds, strict=True))
+        records = np.concatenate([lane.kinds[kind] for lane, kind in coming])
+        spent = np.concatenate([lane.spent[kind] for lane, kind in coming])
         _, which, counts = np.unique(records["slot"], return_inverse=True, return_counts=True)
         order = np.argsort(which, kind="stable")
         first = np.cumsum(counts) - counts
         if (counts[which] != records["size"]).any() or (spent != spent[order][first][which]).any():
             raise OnlyEventsTellError
-        return order, first, np.split(which, np.cumsum([len(lane.spent[kind]) for lane, kind in each])[:-1])
+        return order, first, np.split(which, np.cumsum([len(lane.spent[kind]) for lane, kind in coming])[:-1])
 
 
 def _lanes(
     group: PricedGroup, own: GroupRows, arrays: Arrays, alone: Ints, meetings: dict[bytes, _Meeting]
 ) -> Iterator[_Lane]:
     """The lanes of a group."""
-    part, width = group.part, len(group.indices)
-    own_times = slice(own.times[0], own.times[0] + part.num_entries * width)
+    part = group.part
     what = [part.segments.which if n == part.compute else part.kinds(n).which for n in range(len(own.kinds))]
     columns = _Columns(
-        arrays.starts[own_times].reshape(-1, width),
-        arrays.arrivals[own_times].reshape(-1, width),
-        arrays.ends[own_times].reshape(-1, width),
+        own.of_group(arrays.starts),
+        own.of_group(arrays.arrivals),
+        own.of_group(arrays.ends),
         part.awaited.tolist(),
         np.concatenate(what).tolist(),
         bytearray(part.num_entries),
@@ -198,7 +201,7 @@ def _lanes(
         if number == part.compute:
             different, which = group.kernels()
             spent = np.stack([part.segments.durations(kernels) for kernels in different])[which].T.copy()
-            yield _Lane(columns, begin, end, [*spent], (), ())
+            yield _Lane(columns, begin, end, [*spent], (), None)
             continue
         spent = np.where(records["transfer"] == NONE, records["time"], alone[records["transfer"]]).T.copy()
         keys = [np.unique(slots).tobytes() for slots in records["slot"].T]

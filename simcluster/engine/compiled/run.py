@@ -137,11 +137,7 @@ def _timing(classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays, n
 def _group_timing(
     group: PricedGroup, rows: GroupRows, arrays: Arrays, slowed: dict[int, SlowedSegments]
 ) -> GroupTiming:
-    shape = group.part.num_entries, len(group.indices)
-    own = slice(rows.times[0], rows.times[0] + shape[0] * shape[1])
-    starts, arrivals, ends = (
-        times[own].reshape(shape) for times in (arrays.starts, arrays.arrivals, arrays.ends)
-    )
+    starts, arrivals, ends = map(rows.of_group, (arrays.starts, arrays.arrivals, arrays.ends))
     own_slowed = {column: slowed[pace] for column, pace in enumerate(rows.paces.tolist()) if pace in slowed}
     return GroupTiming(group, starts, arrivals, ends, own_slowed)
 

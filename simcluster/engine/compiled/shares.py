@@ -12,11 +12,17 @@ from simcluster.engine.compiled.compiling import compiled
 
 
 @compiled
+def loads_of(r: Arrays, slot: int) -> range:
+    """The places of the loads of a slot's flow."""
+    vector = r.slots[slot].vector
+    return range(r.vectors[vector].first_load, r.vectors[vector + 1].first_load)
+
+
+@compiled
 def rate_alone(r: Arrays, slot: int) -> float:
     """What a flow gets that shares no link."""
-    vector = r.slots[slot].vector
     rate = r.slots[slot].cap
-    for entry in range(r.vectors[vector].first_load, r.vectors[vector + 1].first_load):
+    for entry in loads_of(r, slot):
         rate = min(rate, r.links[r.loads[entry].link].capacity / r.loads[entry].load)
     return rate
 
@@ -25,36 +31,33 @@ def rate_alone(r: Arrays, slot: int) -> float:
 def _freeze(r: Arrays, count: int) -> int:
     """Finds the rates of this round; how many. Those that still rise are the first in ``rising`` then."""
     for place in range(count):
-        number = r.rising[place]
-        vector = r.slots[r.reached[number]].vector
-        reach = r.slots[r.reached[number]].cap
-        r.totals[0].cost += r.vectors[vector + 1].first_load - r.vectors[vector].first_load
-        for entry in range(r.vectors[vector].first_load, r.vectors[vector + 1].first_load):
+        number = r.found[place].rising
+        reach = r.slots[r.found[number].slot].cap
+        r.totals[0].cost += len(loads_of(r, r.found[number].slot))
+        for entry in loads_of(r, r.found[number].slot):
             link = r.loads[entry].link
             r.links[link].full = 1
             reach = min(reach, r.links[link].share)
-        r.flow_rates[number].reach = reach
+        r.found[number].reach = reach
     for place in range(count):
-        number = r.rising[place]
-        vector = r.slots[r.reached[number]].vector
-        for entry in range(r.vectors[vector].first_load, r.vectors[vector + 1].first_load):
+        number = r.found[place].rising
+        for entry in loads_of(r, r.found[number].slot):
             link = r.loads[entry].link
-            if r.flow_rates[number].reach < r.links[link].share:
+            if r.found[number].reach < r.links[link].share:
                 r.links[link].full = 0
     left, right = 0, count
     while left < right:
-        number = r.rising[left]
-        slot = r.reached[number]
-        vector = r.slots[slot].vector
-        freezes = r.flow_rates[number].reach == r.slots[slot].cap
-        for entry in range(r.vectors[vector].first_load, r.vectors[vector + 1].first_load):
+        number = r.found[left].rising
+        slot = r.found[number].slot
+        freezes = r.found[number].reach == r.slots[slot].cap
+        for entry in loads_of(r, slot):
             if r.links[r.loads[entry].link].full:
                 freezes = True
                 break
         if freezes:
             right -= 1
-            r.rising[left], r.rising[right] = r.rising[right], number
-            r.flow_rates[number].rate = r.flow_rates[number].reach
+            r.found[left].rising, r.found[right].rising = r.found[right].rising, number
+            r.found[number].rate = r.found[number].reach
         else:
             left += 1
     return count - right
@@ -68,13 +71,13 @@ def _by_rate(r: Arrays, first: int, end: int) -> None:
         gap = 3 * gap + 1
     while gap:
         for place in range(first + gap, end):
-            number = r.rising[place]
-            rate = r.flow_rates[number].rate
+            number = r.found[place].rising
+            rate = r.found[number].rate
             before = place - gap
-            while before >= first and r.flow_rates[r.rising[before]].rate > rate:
-                r.rising[before + gap] = r.rising[before]
+            while before >= first and r.found[r.found[before].rising].rate > rate:
+                r.found[before + gap].rising = r.found[before].rising
                 before -= gap
-            r.rising[before + gap] = number
+            r.found[before + gap].rising = number
         gap //= 3
 
 
@@ -85,16 +88,14 @@ def _use(r: Arrays, first: int, end: int) -> None:
     changed = 0
     place = first
     while place < end:
-        rate = r.flow_rates[r.rising[place]].rate
+        rate = r.found[r.found[place].rising].rate
         behind = place
-        while behind < end and r.flow_rates[r.rising[behind]].rate == rate:
-            vector = r.slots[r.reached[r.rising[behind]]].vector
-            for entry in range(r.vectors[vector].first_load, r.vectors[vector + 1].first_load):
+        while behind < end and r.found[r.found[behind].rising].rate == rate:
+            for entry in loads_of(r, r.found[r.found[behind].rising].slot):
                 r.links[r.loads[entry].link].gone += r.loads[entry].load
             behind += 1
         for at in range(place, behind):
-            vector = r.slots[r.reached[r.rising[at]]].vector
-            for entry in range(r.vectors[vector].first_load, r.vectors[vector + 1].first_load):
+            for entry in loads_of(r, r.found[r.found[at].rising].slot):
                 link = r.loads[entry].link
                 gone = r.links[link].gone
                 if gone == 0.0:
@@ -128,9 +129,8 @@ def find_rates(r: Arrays, num_flows: int, num_links: int) -> None:
         r.links[link].load = 0.0
         r.links[link].used = 0.0
     for number in range(num_flows):
-        vector = r.slots[r.reached[number]].vector
-        r.rising[number] = number
-        for entry in range(r.vectors[vector].first_load, r.vectors[vector + 1].first_load):
+        r.found[number].rising = number
+        for entry in loads_of(r, r.found[number].slot):
             r.links[r.loads[entry].link].load += r.loads[entry].load
     for place in range(num_links):
         link = r.touched[place]

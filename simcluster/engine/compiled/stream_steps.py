@@ -11,13 +11,7 @@ import numpy as np
 
 from simcluster.engine.compiled.arrays import NONE, Arrays
 from simcluster.engine.compiled.compiling import compiled
-from simcluster.engine.compiled.events import (
-    GO_ON,
-    ROUND_ENDS,
-    add_event,
-    let_go,
-    time_behind,
-)
+from simcluster.engine.compiled.events import GO_ON, ROUND_ENDS, add_event, let_go, time_behind
 from simcluster.engine.compiled.flows import begin_flow, finish_flow
 from simcluster.engine.compiled.kernel_rates import BEGINS, ENDS, change_rates, start_segment
 

@@ -11,37 +11,10 @@ import numpy as np
 from simcluster.cluster import SCALE
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import ClassGates, Links, Transfer, Who
-from simcluster.engine.compiled.arrays import (
-    CHANGE,
-    ENTRY,
-    EVENT,
-    FOUND,
-    GATE,
-    GATED,
-    KIND,
-    LINK,
-    LOAD,
-    NEVER,
-    NODE,
-    NONE,
-    OPEN,
-    PACE,
-    PHASE,
-    SEGMENT,
-    SLOT,
-    STREAM,
-    STRETCHED,
-    TOTALS,
-    TRAFFIC,
-    TRANSFER,
-    VECTOR,
-    WORKLOAD,
-    Arrays,
-    Ints,
-    Records,
-)
-from simcluster.engine.linking import PARTS, LinkedPart, Segments
+from simcluster.engine.compiled.arrays import KINDS, NEVER, NONE, Arrays, Records
+from simcluster.engine.linking import PARTS, LinkedPart
 from simcluster.engine.pricing import PricedClasses, PricedGroup
+from simcluster.number_arrays import Ints, offsets
 from simcluster.program import StepGate
 
 MANY_KERNELS = 1 << 16
@@ -50,59 +23,66 @@ MANY_KERNELS = 1 << 16
 
 @dataclass(frozen=True)
 class GroupRows:
-    """Where the classes of a group are: by class its first stream and its pace, or ``NONE``; by stream the
-    first of its entries, the row at which its times begin, and its kinds of communication [classes, kinds].
+    """Where the classes of a group are: by class its first stream and its pace, or ``NONE``; the rows of
+    its times; by stream its kinds of communication [classes, kinds].
     """
 
     streams: Ints
     paces: Ints
-    entries: Sequence[int]
-    times: Sequence[int]
+    times: slice
     kinds: Sequence[Records]
+
+    def of_group(self, times: Ints) -> Ints:
+        """Its own [entries, classes] of all times."""
+        return times[self.times].reshape(-1, len(self.streams))
 
 
 @dataclass
-class TableBuilder:
-    """Collects the records of ``Arrays``, workload after workload, group after group of their classes."""
+class _Rows:
+    """The records of one array, which are collected part by part."""
 
-    links: Links
-    """Links that all share."""
-    streams: list[Records] = field(default_factory=list)
-    """``STREAM``, of one workload after another."""
-    num_streams: int = 0
-    """How many rows these have."""
-    entries: list[tuple[Ints, Ints, Ints]] = field(default_factory=list)
-    """Columns of ``ENTRY``, stream after stream."""
-    num_entries: int = 0
-    """How many rows these have."""
-    kinds: list[Records] = field(default_factory=list)
-    """``KIND``, of one group and stream after another."""
-    num_kinds: int = 0
-    """How many rows these have."""
-    slots: dict[object, int] = field(default_factory=dict)
-    """Who meets, with their numbers."""
-    nodes: list[tuple[Ints, Ints]] = field(default_factory=list)
-    """Slots, and on how many links their flows may be."""
-    transfers: dict[Transfer, int] = field(default_factory=dict)
-    """Different transfers, with their numbers."""
-    segments: list[tuple[Segments, Ints]] = field(default_factory=list)
-    """Those of different classes, one after another, with the parts of their kernels."""
-    num_segments: int = 0
-    """How many they are."""
-    paces: list[tuple[int, int]] = field(default_factory=list)
-    """(Stream of kernels, the most kernels of a segment) of classes that give way."""
-    times: int = 0
-    """Entries of all streams of all classes."""
-    known: dict[int, list[int]] = field(default_factory=dict)
-    """By linked part: the first entries of its streams."""
-    workloads: list[int] = field(default_factory=lambda: [0])
-    """First streams of all workloads, and one more."""
-    gates: dict[StepGate, int] = field(default_factory=dict)
-    """Different gates, with their numbers."""
-    gated: list[ClassGates] = field(default_factory=list)
-    """What kinds of communication have to do with gates."""
-    steps: int = 1
-    """Steps of the only workload that may have gates."""
+    name: str
+    parts: list[Records] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, rows: Records) -> int:
+        """Adds some; says where they begin."""
+        self.parts.append(rows)
+        self.count += len(rows)
+        return self.count - len(rows)
+
+    def joined(self) -> Records:
+        """All of them."""
+        return np.concatenate([records(self.name, 0), *self.parts])
+
+
+class TableBuilder:
+    """Collects the records of ``Arrays`` for runs over these links, workload after workload, group after
+    group of their classes.
+    """
+
+    def __init__(self, links: Links) -> None:
+        self.links = links
+        self.streams, self.entries, self.segments = map(_Rows, ("streams", "entries", "segments"))
+        self.kinds, self.gated_rows, self.opens = map(_Rows, ("kinds", "gated", "opens"))
+        # Parts of the kernels of segments, and how many they are.
+        self.work: list[Ints] = []
+        self.num_parts = 0
+        # (Stream of kernels, the most kernels of a segment) of classes that give way.
+        self.paces: list[tuple[int, int]] = []
+        # Entries of all streams of all classes.
+        self.times = 0
+        # By linked part the first entries of its streams.
+        self.known: dict[int, list[int]] = {}
+        # The first streams of all workloads, and one more.
+        self.workloads = [0]
+        # Who meets, and different transfers, with their numbers; different gates with their first rows.
+        self.slots: dict[object, int] = {}
+        self.transfers: dict[Transfer, int] = {}
+        self.gates: dict[StepGate, int] = {}
+        # What kinds of communication have to do with gates, and the steps of the only workload that may.
+        self.gated: list[ClassGates] = []
+        self.steps = 1
 
     def add_workload(self, classes: PricedClasses) -> list[GroupRows]:
         """Adds all classes of a workload, whose streams lie class after class."""
@@ -110,48 +90,49 @@ class TableBuilder:
         counts = zeros(len(classes.place_of))
         for group in classes.groups:
             counts[list(group.indices)] = len(group.part.streams)
-        first = self.num_streams + np.cumsum(counts) - counts
-        streams = records(STREAM, int(counts.sum()), first_waiter=NONE, next_waiter=NONE, next_member=NONE)
+        first = self.streams.count + np.cumsum(counts) - counts
+        streams = records("streams", int(counts.sum()), first_waiter=NONE, next_waiter=NONE, next_member=NONE)
         streams["workload"] = len(self.workloads) - 1
         rows = [
             self._add_group(classes, number, first[list(group.indices)], streams)
             for number, group in enumerate(classes.groups)
         ]
-        self.streams.append(streams)
-        self.num_streams += len(streams)
-        self.workloads.append(self.num_streams)
+        self.streams.add(streams)
+        self.workloads.append(self.streams.count)
         return rows
 
     def _add_group(self, classes: PricedClasses, number: int, first: Ints, streams: Records) -> GroupRows:
         """Adds the classes of a group, whose first streams these are."""
         group = classes.groups[number]
-        part, width = group.part, len(group.indices)
+        part, width, times = group.part, len(group.indices), self.times
         entries, segments = self._first_entries(part), self._add_segments(group)
         paces = np.full(width, NONE)
         if classes.slows(group):
             paces = len(self.paces) + np.arange(width)
             self.paces += [(stream, part.segments.longest) for stream in (first + part.compute).tolist()]
-        times, kinds = [], []
+        every = []
         for which, stream in enumerate(part.streams):
-            own = first - self.num_streams + which
+            own = first - self.streams.count + which
             kernels = which == part.compute
-            rows = segments if kernels else self.num_kinds + np.arange(width) * len(part.kinds(which).places)
-            kinds.append(records(KIND, 0) if kernels else self._add_kinds(classes, number, which))
+            kinds = records("kinds", 0) if kernels else self._add_kinds(classes, number, which)
+            places = (
+                segments if kernels else self.kinds.add(kinds.ravel()) + kinds.shape[1] * np.arange(width)
+            )
             columns = {
                 "first_entry": entries[which],
                 "length": len(stream),
                 "class_stream": first,
                 "kernels": kernels,
                 "pace": paces,
-                "row": rows,
+                "row": places,
                 "times": self.times + np.arange(width),
                 "stride": width,
             }
             for name, column in columns.items():
                 streams[name][own] = column
-            times.append(self.times)
+            every.append(kinds)
             self.times += len(stream) * width
-        return GroupRows(first, paces, entries, times, kinds)
+        return GroupRows(first, paces, slice(times, self.times), every)
 
     def _first_entries(self, part: LinkedPart) -> list[int]:
         """Adds the entries of a part, if they are not there yet; by stream the row of the first."""
@@ -159,25 +140,26 @@ class TableBuilder:
             rows = self.known[id(part)] = []
             for which, stream in enumerate(part.streams):
                 what = part.segments.which if which == part.compute else part.kinds(which).which
-                rows.append(self.num_entries)
-                self.entries.append((stream.wait_stream, stream.wait_position, what))
-                self.num_entries += len(stream)
+                waits = {"wait_stream": stream.wait_stream, "wait_position": stream.wait_position}
+                rows.append(self.entries.add(records("entries", len(stream), what=what, **waits)))
         return self.known[id(part)]
 
     def _add_segments(self, group: PricedGroup) -> Ints:
         """Adds the segments of the classes of a group; by class the row of the first."""
-        segments = group.part.segments
-        different, which = group.kernels()
-        first = self.num_segments + np.arange(len(different)) * len(segments)
-        self.segments += [(segments, kernels) for kernels in different]
-        self.num_segments += len(different) * len(segments)
-        return first[which]
+        segments, (different, which) = group.part.segments, group.kernels()
+        rows = []
+        for kernels in different:
+            first, times = self.num_parts + segments.first[:-1] * PARTS, segments.durations(kernels)
+            rows.append(self.segments.add(records("segments", len(segments), first_part=first, time=times)))
+            self.work.append(kernels)
+            self.num_parts += kernels.size
+        return np.array(rows, dtype=np.int64)[which]
 
     def _add_kinds(self, classes: PricedClasses, number: int, which: int) -> Records:
         """Adds what the classes of a group do on one of their communication streams: [classes, kinds]."""
         done = classes.communications(number, which)
         workload, width = len(self.workloads) - 1, len(classes.groups[number].indices)
-        kinds = records(KIND, width * len(done), time=NONE, transfer=NONE, units=NONE, gated=NONE)
+        kinds = records("kinds", width * len(done), time=NONE, transfer=NONE, units=NONE, gated=NONE)
         by_class = kinds.reshape(width, len(done))
         known: dict[int, tuple[Ints, Ints]] = {}
         for place, kind in enumerate(done):
@@ -185,18 +167,16 @@ class TableBuilder:
                 known[id(kind.met)] = self._slots(workload, number, which, kind.met)
             own = by_class[:, place]
             own["slot"], own["size"] = known[id(kind.met)]
-            own["transfer"] = np.array(
-                [NONE if transfer is None else self._transfer(transfer) for transfer in kind.transfers]
-            )[kind.which]
+            numbers = [
+                NONE if transfer is None else self.transfers.setdefault(transfer, len(self.transfers))
+                for transfer in kind.transfers
+            ]
+            own["transfer"] = np.array(numbers)[kind.which]
             own["time"] = np.where(own["transfer"] == NONE, kind.times, NONE)
-            links = np.array([self._most_links(transfer) for transfer in kind.transfers])
-            self.nodes.append((own["slot"], links[kind.which]))
             if kind.units is not None:
                 own["units"], own["memory"] = kind.units, kind.memory
             if kind.gates is not None:
                 own["gated"] = [self._gated(gates) for gates in kind.gates]
-        self.kinds.append(kinds)
-        self.num_kinds += len(kinds)
         return by_class
 
     def _slots(
@@ -215,167 +195,116 @@ class TableBuilder:
         """The number of what a kind has to do with gates."""
         if gates is None:
             return NONE
-        for gate in (gates.waits, *(gate for gate, _ in gates.opens)):
-            if gate is not None:
-                self.gates.setdefault(gate, len(self.gates))
+
+        def row(gate: StepGate) -> int:
+            return self.gates.setdefault(gate, len(self.gates) * self.steps)
+
+        first = self.opens.add(table("opens", [(row(gate), amount) for gate, amount in gates.opens]))
+        waits = NONE if gates.waits is None else row(gates.waits)
         self.gated.append(gates)
-        return len(self.gated) - 1
+        return self.gated_rows.add(table("gated", [(waits, gates.count, gates.steps_ago, 0, first)]))
 
-    def _gate_records(self) -> tuple[Records, Records, Records]:
-        """``GATED``, ``OPEN`` and ``GATE``: gates have a row for every step."""
-        row = {gate: number * self.steps for gate, number in self.gates.items()}
-        waits = [
-            (NONE if gates.waits is None else row[gates.waits], gates.count, gates.steps_ago, 0)
-            for gates in self.gated
+    def _slot_records(self, kinds: Records) -> Records:
+        """A slot for all who meet in these kinds, and one for each background flow, with as many nodes as its
+        flows may load links.
+        """
+        sizes = np.diff(self.links.vectors.offsets)
+        most = [
+            max((sizes[phase.vector] for phase in transfer.phases), default=0) for transfer in self.transfers
         ]
-        first = offsets([len(gates.opens) for gates in self.gated]).tolist()
-        gated = [(*wait, begin) for wait, begin in zip([*waits, (NONE, 0, 0, 0)], first, strict=True)]
-        opens = [(row[gate], amount) for gates in self.gated for gate, amount in gates.opens]
-        return (
-            table(GATED, gated),
-            table(OPEN, opens),
-            records(GATE, len(row) * self.steps, first_waiter=NONE),
-        )
-
-    def _transfer(self, transfer: Transfer) -> int:
-        """The number of a transfer."""
-        return self.transfers.setdefault(transfer, len(self.transfers))
-
-    def _most_links(self, transfer: Transfer | None) -> int:
-        """On how many links a phase of a transfer is at most."""
-        phases = transfer.phases if transfer else ()
-        return max((self._row_size(phase.vector) for phase in phases), default=0)
-
-    def _row_size(self, vector: int) -> int:
-        first, end = self.links.vectors.offsets[vector : vector + 2].tolist()
-        return int(end - first)
-
-    def _slot_nodes(self) -> Ints:
-        """By slot: on how many links its flows are at most."""
         nodes = zeros(len(self.slots))
-        for slots, links in self.nodes:
-            np.maximum.at(nodes, slots, links)
-        return nodes
+        # The last number is that of no transfer at all.
+        np.maximum.at(nodes, kinds["slot"], np.array([*most, 0], dtype=np.int64)[kinds["transfer"]])
+        nodes = np.append(nodes, sizes[[flow.vector for flow in self.links.background]])
+        none = dict.fromkeys(("first_member", "last_member", "ends", "stream"), NONE)
+        return records("slots", len(nodes) + 1, first_node=offsets(nodes), **none)
 
     def arrays(self) -> Arrays:
         """A run of everything added, in which nothing has happened."""
         links, vectors, background = self.links, self.links.vectors, self.links.background
         changes = sorted(links.changes, key=lambda change: (change.time, change.link))
         phases = [phase for transfer in self.transfers for phase in transfer.phases]
-        traffic = [self._row_size(flow.vector) for flow in background]
-        durations = joined([segments.durations(kernels) for segments, kernels in self.segments])
-        counts = joined([np.diff(segments.first) for segments, _ in self.segments])
-        totals = records(TOTALS, 1, most_kernels=max((most for _, most in self.paces), default=0))
-        slots = self._slot_records(np.append(self._slot_nodes(), traffic).astype(np.int64))
-        nodes = records(NODE, int(slots["first_node"][-1]), next=NONE, previous=NONE)
+        totals = records("totals", 1, most_kernels=max((most for _, most in self.paces), default=0))
+        kinds = self.kinds.joined()
+        slots = self._slot_records(kinds)
+        nodes = records("nodes", int(slots["first_node"][-1]), next=NONE, previous=NONE)
         nodes["slot"] = np.repeat(np.arange(len(slots) - 1), np.diff(slots["first_node"]))
         paces = self._paces()
         # As many events can be under way; others in the heap are stale.
-        events = self.num_streams + 2 * len(slots) + len(paces) + len(changes) + len(self.workloads)
+        events = self.streams.count + 2 * len(slots) + len(paces) + len(changes) + len(self.workloads)
         parts = sum(most for _, most in self.paces) * PARTS
-        gated, opens, gates = self._gate_records()
+        self.gated_rows.add(table("gated", [(NONE, 0, 0, 0, self.opens.count)]))
+        self.segments.add(records("segments", 1, first_part=self.num_parts))
         return Arrays(
             totals=totals,
-            streams=np.concatenate(self.streams),
-            entries=self._entry_records(),
-            kinds=np.concatenate(self.kinds) if self.kinds else records(KIND, 0),
+            streams=self.streams.joined(),
+            entries=self.entries.joined(),
+            kinds=kinds,
             transfers=records(
-                TRANSFER,
+                "transfers",
                 len(self.transfers) + 1,
                 latency=[*(transfer.latency_ns for transfer in self.transfers), 0],
                 late=[*(bool(transfer.late) for transfer in self.transfers), 0],
                 first_phase=offsets([len(transfer.phases) for transfer in self.transfers]),
             ),
-            phases=table(PHASE, [(phase.vector, phase.num_bytes, phase.cap) for phase in phases]),
-            vectors=records(VECTOR, len(vectors) + 1, first_load=vectors.offsets),
-            loads=records(LOAD, len(vectors.links), link=vectors.links, load=vectors.loads),
+            phases=table("phases", [(phase.vector, phase.num_bytes, phase.cap) for phase in phases]),
+            vectors=records("vectors", len(vectors) + 1, first_load=vectors.offsets),
+            loads=records("loads", len(vectors.links), link=vectors.links, load=vectors.loads),
             slots=slots,
             links=records(
-                LINK, len(links.capacity), first_node=NONE, last_node=NONE, capacity=links.capacity
+                "links", len(links.capacity), first_node=NONE, last_node=NONE, capacity=links.capacity
             ),
             nodes=nodes,
-            segments=records(
-                SEGMENT,
-                len(durations) + 1,
-                first_part=offsets(counts) * PARTS,
-                time=np.append(durations, 0),
-            ),
-            work=joined([kernels.ravel() for _, kernels in self.segments]) if self.paces else zeros(0),
+            segments=self.segments.joined(),
+            work=np.concatenate([zeros(0), *(kernels.ravel() for kernels in self.work if self.paces)]),
             paces=paces,
             part_end=zeros(parts),
-            workloads=records(WORKLOAD, len(self.workloads), first_stream=self.workloads),
-            changes=table(CHANGE, [(change.time, change.link, change.capacity) for change in changes]),
+            workloads=records("workloads", len(self.workloads), first_stream=self.workloads),
+            changes=table("changes", [(change.time, change.link, change.capacity) for change in changes]),
             traffic=table(
-                TRAFFIC,
+                "traffic",
                 [
                     (flow.vector, flow.begin, NEVER if flow.end is None else flow.end, flow.rate)
                     for flow in background
                 ],
             ),
-            heap=records(EVENT, 2 * events + 1024),
-            stack=zeros(self.num_streams + 1),
+            heap=records("heap", 2 * events + 1024),
+            stack=zeros(self.streams.count + 1),
             touched=zeros(len(links.capacity)),
             marked=zeros(len(links.capacity)),
-            reached=zeros(len(slots)),
-            rising=zeros(len(slots)),
-            flow_rates=records(FOUND, len(slots)),
+            found=records("found", len(slots)),
             # NumPy asks for huge pages for what it need not set to zero.
             starts=np.empty(self.times, dtype=np.int64),
             arrivals=np.empty(self.times, dtype=np.int64),
             ends=np.empty(self.times, dtype=np.int64),
-            stretched=records(STRETCHED, MANY_KERNELS if self.paces else 1),
+            stretched=records("stretched", MANY_KERNELS if self.paces else 1),
             kernel_end=zeros(MANY_KERNELS * bool(self.paces) + parts),
-            gated=gated,
-            opens=opens,
-            gates=gates,
+            gated=self.gated_rows.joined(),
+            opens=self.opens.joined(),
+            gates=records("gates", len(self.gates) * self.steps, first_waiter=NONE),
         )
-
-    def _entry_records(self) -> Records:
-        entries, first = records(ENTRY, self.num_entries), 0
-        for columns in self.entries:
-            own = entries[first : first + len(columns[0])]
-            own["wait_stream"], own["wait_position"], own["what"] = columns
-            first += len(own)
-        return entries
-
-    @staticmethod
-    def _slot_records(nodes: Ints) -> Records:
-        none = dict.fromkeys(("first_member", "last_member", "ends", "stream"), NONE)
-        return records(SLOT, len(nodes) + 1, first_node=offsets(nodes), **none)
 
     def _paces(self) -> Records:
         first = offsets([most for _, most in self.paces])[:-1] * PARTS
-        paces = records(PACE, len(self.paces), first_part=first, segment=NONE, order=NONE)
+        paces = records("paces", len(self.paces), first_part=first, segment=NONE, order=NONE)
         paces["stream"] = [stream for stream, _ in self.paces]
         paces["rate_units"] = paces["rate_memory"] = SCALE
         return paces
 
 
-def records(kind: np.dtype[Any], count: int, **columns: Any) -> Records:
-    """So many records, zero but for some columns."""
-    records = np.zeros(count, dtype=kind)
-    for name, column in columns.items():
-        records[name] = column
+def records(name: str, count: int, **columns: Any) -> Records:
+    """So many records of an array, zero but for some columns."""
+    records = np.zeros(count, dtype=KINDS[name])
+    for field_name, column in columns.items():
+        records[field_name] = column
     return records
 
 
-def table(kind: np.dtype[Any], rows: Sequence[tuple[float, ...]]) -> Records:
-    """Records with these values."""
-    return np.array(rows, dtype=kind).reshape(len(rows))
+def table(name: str, rows: Sequence[tuple[float, ...]]) -> Records:
+    """Records of an array with these values."""
+    return np.array(rows, dtype=KINDS[name]).reshape(len(rows))
 
 
 def zeros(count: int) -> Ints:
     """So many zeros."""
     return np.zeros(count, dtype=np.int64)
-
-
-def joined(arrays: Sequence[Ints]) -> Ints:
-    """Arrays one after another."""
-    return np.concatenate([zeros(0), *arrays])
-
-
-def offsets(counts: Sequence[int] | Ints) -> Ints:
-    """Where each of several rows of so many begins, and where the last ends."""
-    sums = zeros(len(counts) + 1)
-    np.cumsum(counts, out=sums[1:])
-    return sums

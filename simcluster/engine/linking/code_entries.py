@@ -11,12 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
+from simcluster.number_arrays import Ints
 from simcluster.program import COMPUTE, Instruction, InstructionBlock, Scope
-
-Ints = NDArray[np.int64]
 
 NOTHING = -1
 """No stream to wait for."""
@@ -78,7 +76,13 @@ class _EntryBuilder:
     def run(self) -> CodeEntries:
         code = self.code
         number = {stream: index for index, stream in enumerate(code.streams)}
-        awaited = self._awaited()
+        # Instructions that another stream of this code waits for: their segment ends with them.
+        awaited = {
+            other
+            for instruction in code.instructions
+            for other in instruction.after
+            if code.instructions[other].stream != instruction.stream
+        }
         entry: list[int] = []
         open_segment = False
         known: dict[tuple[int, int], int] = {}
@@ -104,16 +108,6 @@ class _EntryBuilder:
             _ints(entry),
             *self._border(number, entry),
         )
-
-    def _awaited(self) -> set[int]:
-        """Instructions that another stream of this code waits for: their segment ends with them."""
-        instructions = self.code.instructions
-        return {
-            other
-            for instruction in instructions
-            for other in instruction.after
-            if instructions[other].stream != instruction.stream
-        }
 
     def _waits(
         self,

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.linking.code_entries import NOTHING
+from simcluster.number_arrays import Ints
 from simcluster.program import Program
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

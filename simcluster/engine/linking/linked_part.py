@@ -7,15 +7,13 @@ from dataclasses import field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.linking.code_entries import NOTHING, CodeEntries
 from simcluster.engine.linking.entry_types import EntryTypes
 from simcluster.engine.linking.segments import Segments
+from simcluster.number_arrays import Ints, offsets
 from simcluster.program import COMPUTE, BlockExecution, Executions, Program
-
-Ints = NDArray[np.int64]
 
 BARRIER = -1
 """The execution of an entry that only waits."""
@@ -92,7 +90,7 @@ class LinkedPart:
     @cached_property
     def begins(self) -> Ints:
         """Where the entries of every stream begin among those of all, and where the last end."""
-        return np.cumsum([0, *map(len, self.streams)])
+        return offsets([len(stream) for stream in self.streams])
 
     @cached_property
     def compute(self) -> int:

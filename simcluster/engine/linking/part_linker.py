@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.engine.linking.code_entries import NOTHING, CodeEntries
 from simcluster.engine.linking.linked_part import BARRIER, LinkedPart, LinkedStream
 from simcluster.engine.linking.produced_buffers import waits_for_buffers
 from simcluster.engine.linking.row_lists import RowLists
 from simcluster.engine.linking.waits import NeededWaits, Waits
+from simcluster.number_arrays import Ints, offsets
 from simcluster.program import COMPUTE, SENDER_OF, TRANSFER_STREAMS, Program
-
-Ints = NDArray[np.int64]
 
 
 def link_part(program: Program, part: int, entries: Mapping[int, CodeEntries], steps: int) -> LinkedPart:
@@ -72,8 +70,7 @@ class _Linker:
                 # The last number of the table is that of no stream at all.
                 other = _ints([*own, NOTHING])[track.wait_stream]
                 rows.append(np.stack([other, track.wait_position, track.meeting]))
-        first = np.concatenate([[0], np.cumsum(self.lengths[:, number])])
-        lists = RowLists(first, np.concatenate(rows, axis=1))
+        lists = RowLists(offsets(self.lengths[:, number]), np.concatenate(rows, axis=1))
         execution, (stream, position, meeting) = lists.of_each(self.which)
         # Waits inside a code are relative to where the code begins on the stream that is waited for.
         inside = np.flatnonzero(stream != NOTHING)

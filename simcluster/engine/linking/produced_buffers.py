@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.linking.code_entries import CodeEntries
 from simcluster.engine.linking.row_lists import RowLists
 from simcluster.engine.linking.waits import Waits
+from simcluster.number_arrays import Ints
 from simcluster.program import InstructionBlock, Scope, StageProgram
-
-Ints = NDArray[np.int64]
 
 _LABELS = {Scope.STEP: 0, Scope.MICRO_BATCH: 1, Scope.KEPT: 2}
 """Which label of an execution tells buffers of one name apart; see ``BlockExecution.label``."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
-
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints, offsets, rows_of_lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,21 +20,18 @@ class RowLists:
     @classmethod
     def of(cls, lists: Sequence[Sequence[Sequence[int]]], num_columns: int) -> RowLists:
         """These lists, whose rows have so many numbers."""
-        first = np.cumsum([0, *map(len, lists)], dtype=np.int64)
         table = np.array([row for rows in lists for row in rows], dtype=np.int64)
-        return cls(first, np.ascontiguousarray(table.reshape(-1, num_columns).T))
+        columns = np.ascontiguousarray(table.reshape(-1, num_columns).T)
+        return cls(offsets([len(rows) for rows in lists]), columns)
 
     @classmethod
     def grouped(cls, owners: Ints, count: int, columns: Ints) -> RowLists:
         """``count`` lists of rows that are in the order of their lists, ``owners`` [rows]."""
-        first = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=count))])
-        return cls(first, columns)
+        return cls(offsets(np.bincount(owners, minlength=count)), columns)
 
     def of_each(self, which: Ints) -> tuple[Ints, Ints]:
         """The rows of some lists, one list after another: by row the place of its list in ``which``, and the
         columns [columns, rows].
         """
-        sizes = (self.first[1:] - self.first[:-1])[which]
-        owner = np.repeat(np.arange(len(which)), sizes)
-        shift = self.first[which] - (np.cumsum(sizes) - sizes)
-        return owner, self.columns[:, np.arange(len(owner)) + shift[owner]]
+        owner, rows = rows_of_lists(self.first, which)
+        return owner, self.columns[:, rows]

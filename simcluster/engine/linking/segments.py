@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.linking.code_entries import NOTHING, CodeEntries
+from simcluster.number_arrays import Ints, offsets
 from simcluster.program import COMPUTE
-
-Ints = NDArray[np.int64]
 
 PARTS = 3
 """Parts of a kernel, in this order: bound by units, bound by memory, and launches and dispatch."""
@@ -35,7 +33,7 @@ class Segments:
         begins on the stream).
         """
         which = np.full(length, NOTHING, dtype=np.int64)
-        counts = [np.zeros(1, dtype=np.int64)]
+        counts = [np.zeros(0, dtype=np.int64)]
         kernels: list[tuple[int, Ints]] = []
         known = 0
         for code, entries, begins in runs:
@@ -50,7 +48,7 @@ class Segments:
             known += len(used)
             counts.append(sizes)
             which[begins[:, None] + np.arange(len(numbers))] = numbers
-        return cls(which, np.cumsum(np.concatenate(counts)), tuple(kernels))
+        return cls(which, offsets(np.concatenate(counts)), tuple(kernels))
 
     def __len__(self) -> int:
         return len(self.first) - 1
@@ -68,5 +66,4 @@ class Segments:
         times = parts.sum(axis=1)
         if times.sum(dtype=np.float64) >= 2.0**63:
             raise OverflowError
-        sums = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(times)])
-        return np.asarray(np.diff(sums[self.first]), dtype=np.int64)
+        return np.asarray(np.diff(offsets(times)[self.first]), dtype=np.int64)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from simcluster.number_arrays import Flags, Ints, offsets
 
 
-@dataclass(frozen=True, slots=True)
-class Waits:
+class Waits(NamedTuple):
     """What streams wait for, in the order in which they come to it: arrays [waits].
 
     Before its entries of an ``execution``, a ``stream`` waits until another has ended ``position`` entries of
@@ -37,20 +35,11 @@ class Waits:
         """Waits of several kinds, each in order: execution by execution, the first kind first."""
         keys = np.concatenate([waits.execution * len(kinds) + kind for kind, waits in enumerate(kinds)])
         order = np.argsort(keys, kind="stable")
-        columns = zip(*(waits.columns for waits in kinds), strict=True)
-        return cls(*(np.concatenate(column)[order] for column in columns))
-
-    @property
-    def columns(self) -> tuple[Ints, ...]:
-        """All arrays."""
-        return self.execution, self.stream, self.other, self.awaited, self.position
+        return cls(*(np.concatenate(column)[order] for column in zip(*kinds, strict=True)))
 
     def chosen(self, which: Flags) -> Waits:
         """Some of them."""
-        return Waits(*(column[which] for column in self.columns))
-
-    def __len__(self) -> int:
-        return len(self.execution)
+        return Waits(*(column[which] for column in self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +59,7 @@ class NeededWaits:
         """Those of some waits; ``lengths`` [executions, streams] counts the entries that are no waits."""
         waits = waits.chosen(waits.stream != waits.other)
         positions = _Positions(waits, lengths)
-        needed = np.zeros(len(waits), dtype=np.bool_)
+        needed = np.zeros(len(waits.stream), dtype=np.bool_)
         # What is needed depends on positions, and they on the waits before: the first ones are right at once,
         # those that depend on them only in the next round.
         while True:
@@ -94,20 +83,20 @@ class _Positions:
         # Of waits for all before: which waits of the other stream come before them.
         self.latest = np.flatnonzero(waits.awaited == waits.execution)
         self.by_stream = _grouped(waits.stream)
-        stream, other = waits.stream[self.by_stream], waits.other[self.latest]
+        stream, other, count = waits.stream[self.by_stream], waits.other[self.latest], len(waits.stream)
         self.first = np.searchsorted(stream, other)
-        self.last = np.searchsorted(stream * len(waits) + self.by_stream, other * len(waits) + self.latest)
+        self.last = np.searchsorted(stream * count + self.by_stream, other * count + self.latest)
         # Positions on one pair of streams are apart from those of another.
         pair = waits.stream * num_streams + waits.other
         self.by_pair = _grouped(pair)
-        self.floor = pair[self.by_pair] * (int(lengths.sum()) + len(waits) + 1)
+        self.floor = pair[self.by_pair] * (int(lengths.sum()) + count + 1)
 
     def of(self, needed: Flags) -> tuple[Ints, Ints]:
         """``bases`` and ``ended`` as in ``NeededWaits``, of all waits, if these are needed."""
         added = np.bincount(self.own[needed], minlength=self.before.size).reshape(self.shape)
         bases = self.before + np.cumsum(added, axis=0)
         ended = bases.ravel()[self.awaited] + self.waits.position
-        among = np.concatenate([[0], np.cumsum(needed[self.by_stream])])
+        among = offsets(needed[self.by_stream])
         tracks = self.before.ravel()[self.awaited[self.latest]]
         ended[self.latest] = tracks + among[self.last] - among[self.first]
         return bases, ended

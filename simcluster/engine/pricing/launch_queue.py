@@ -47,60 +47,44 @@ def launch_stalls(stretch: Sequence[QueuedLaunch]) -> list[Nanoseconds]:
     """
     spent = sum(launch.host for launch in stretch)
     if spent and any(launch.awaited for launch in stretch):
-        return _Played(stretch).waits(1 + len({launch.stream for launch in stretch}))
+        return _played(stretch, hosted=True)[0]
     if np.all(sum(launch.duration for launch in stretch if launch.waits) >= spent):
         return [0] * len(stretch)
-    rounds = 1 + len({launch.stream for launch in stretch})
-    slow = _Played(stretch).period(rounds) < spent
+    slow = _played(stretch, hosted=False)[1] < spent
     if not np.any(slow):
         return [0] * len(stretch)
-    return [wait * slow for wait in _Played(stretch).waits(rounds)]
+    return [wait * slow for wait in _played(stretch, hosted=True)[0]]
 
 
-class _Played:
-    """A stretch as it runs time after time: when each stream is through, and the host."""
-
-    def __init__(self, stretch: Sequence[QueuedLaunch]) -> None:
-        self.stretch = stretch
-        self.free: dict[str, Nanoseconds] = {}
-        self.launched: Nanoseconds = 0
-        # Streams begin far back in time: so nothing of the first time waits for them longer than in the end.
-        work = sum(launch.duration for launch in stretch) + sum(launch.host for launch in stretch)
-        self.begin: Nanoseconds = -work * (2 + len(stretch))
-        self.through: Nanoseconds = 0
-
-    def period(self, rounds: int) -> Nanoseconds:
-        """How long one time takes in the end where the host takes no time."""
-        before: Nanoseconds = 0
-        for _ in range(rounds):
-            before = self.through
-            self._run(hosted=False)
-        return self.through - before
-
-    def waits(self, rounds: int) -> list[Nanoseconds]:
-        """How long each entry waits for the host in the end."""
-        waits: list[Nanoseconds] = []
-        for _ in range(rounds):
-            waits = self._run(hosted=True)
-        return waits
-
-    def _run(self, *, hosted: bool) -> list[Nanoseconds]:
-        waits: list[Nanoseconds] = []
-        ends: list[Nanoseconds] = []
-        for launch in self.stretch:
-            ready = self.free.get(launch.stream, self.begin)
+def _played(stretch: Sequence[QueuedLaunch], *, hosted: bool) -> tuple[list[Nanoseconds], Nanoseconds]:
+    """How long each entry waits for the host in the end, and how long the stretch takes then; the host takes
+    no time if it is not ``hosted``.
+    """
+    # Streams begin far back in time: so nothing of the first time waits for them longer than in the end.
+    work = sum(launch.duration for launch in stretch) + sum(launch.host for launch in stretch)
+    begin: Nanoseconds = -work * (2 + len(stretch))
+    free: dict[str, Nanoseconds] = {}
+    launched: Nanoseconds = 0
+    through: Nanoseconds = 0
+    before: Nanoseconds = 0
+    waits: list[Nanoseconds] = []
+    ends: list[Nanoseconds] = []
+    for _ in range(1 + len({launch.stream for launch in stretch})):
+        before, waits, ends = through, [], []
+        for launch in stretch:
+            ready = free.get(launch.stream, begin)
             for other in launch.after:
                 ready = _larger(ready, ends[other])
-            self.launched += launch.host
-            wait = _larger(self.launched - ready, 0) if hosted and launch.waits else 0
+            launched += launch.host
+            wait = _larger(launched - ready, 0) if hosted and launch.waits else 0
             waits.append(wait)
             ends.append(ready + wait + launch.duration)
-            self.free[launch.stream] = ends[-1]
+            free[launch.stream] = ends[-1]
             if launch.waits:
-                self.through = ends[-1]
+                through = ends[-1]
             if hosted and launch.awaited:
-                self.launched = _larger(self.launched, ends[-1])
-        return waits
+                launched = _larger(launched, ends[-1])
+    return waits, through - before
 
 
 def _larger(a: Nanoseconds, b: Nanoseconds) -> Nanoseconds:

@@ -9,18 +9,16 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simcluster.cluster import SCALE, ResourceShare
+from simcluster.cluster import SCALE, Device, ResourceShare
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import ClassGates, Transfer, Who, meeting_of
 from simcluster.engine.linking import CodeEntries, LinkedPart, link_part, stuck
 from simcluster.engine.pricing.priced_group import PricedCode, PricedGroup
 from simcluster.engine.pricing.prices import Prices, examples_of
 from simcluster.engine.pricing.workload import Workload
+from simcluster.number_arrays import Ints
 from simcluster.program import Instruction
-
-Ints = NDArray[np.int64]
 
 MANY_CLASSES = 8
 """Classes of a part from which on they are priced, and looked at, in arrays."""
@@ -190,13 +188,12 @@ class _Grouping:
         return PricedGroup(part, indices, codes, many=True)
 
     def _equal(self, part: LinkedPart, indices: Sequence[int]) -> Iterator[PricedGroup]:
-        equal: dict[tuple[object, ...], tuple[dict[int, PricedCode], list[int]]] = {}
+        equal: defaultdict[tuple[Device, tuple[PricedCode, ...]], list[int]] = defaultdict(list)
         for index in indices:
-            codes = {code: self._priced(index, code) for code in part.codes}
-            key = self.prices.device(index), *map(id, codes.values())
-            equal.setdefault(key, (codes, []))[1].append(index)
-        for codes, alike in equal.values():
-            yield PricedGroup(part, alike, codes, many=False)
+            codes = tuple(self._priced(index, code) for code in part.codes)
+            equal[self.prices.device(index), codes].append(index)
+        for (_, codes), alike in equal.items():
+            yield PricedGroup(part, alike, dict(zip(part.codes, codes, strict=True)), many=False)
 
     def _priced(self, index: int, code: int) -> PricedCode:
         """What a code costs a class; one object for all to whom it costs the same."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.linking import PARTS, LinkedPart
+from simcluster.number_arrays import Ints
 
-Ints = NDArray[np.int64]
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PricedCode:
     """Nanoseconds [instructions, classes] of every instruction of a code; how many of them are launches and
     dispatch, and in how many memory holds it up. In one column if they are the same for all classes.

@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.cluster import Device, DeviceArray, nanoseconds
 from simcluster.engine.communication import Choices, Transfer
 from simcluster.engine.pricing.launch_queue import QueuedLaunch, launch_stalls
 from simcluster.engine.pricing.priced_group import PricedCode
 from simcluster.engine.pricing.workload import Workload
+from simcluster.number_arrays import Ints
 from simcluster.program import (
     WITH_SERVER,
     CollectiveCalls,
@@ -26,8 +26,6 @@ from simcluster.program import (
     runs_kernels,
 )
 from simcluster.work import Work
-
-Ints = NDArray[np.int64]
 
 
 class Prices:

@@ -50,16 +50,6 @@ def _span(flow: Flow, rate: float) -> int:
     return round(flow.left / rate * 1e9) if rate and flow.left < np.inf else NEVER
 
 
-class _Late(simpy.Event):
-    """An event of this instant, after all others."""
-
-    def __init__(self, env: simpy.Environment) -> None:
-        super().__init__(env)
-        self._ok = True
-        self._value = None
-        env.schedule(self, priority=LAST)
-
-
 class Network:
     """Links and the flows on them.
 
@@ -179,7 +169,10 @@ class Network:
             self._touched[link] = None
         if not self._pending:
             self._pending = True
-            _Late(self.env).callbacks.append(self._settle)
+            late = simpy.Event(self.env)
+            late._ok, late._value = True, None
+            late.callbacks.append(self._settle)
+            self.env.schedule(late, priority=LAST)
 
     def _settle(self, late: simpy.Event) -> None:
         """Solves for the flows that hang together with what started, ended or changed at this instant."""

@@ -1,4 +1,4 @@
-"""Gates in the reference: counters step by step, and the processes that wait for them."""
+"""Where processes wait: at latches until they are let go, at gates until these have counted enough."""
 
 from __future__ import annotations
 
@@ -6,10 +6,31 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import field
 
+import simpy
+
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import ClassGates, gate_reason
-from simcluster.engine.reference.latch import Latch
 from simcluster.program import StepGate
+
+
+class Latch(simpy.Event):
+    """Where processes wait, as often as they must; they go on at once when they are let go.
+
+    Whoever lets them go does so at the instant at which they can, so nothing of this has to pass through the
+    queue of events. Nor do they let one another go without end: a collective takes time, and the streams of a
+    class wait for each other in turn.
+    """
+
+    def __init__(self, env: simpy.Environment) -> None:
+        super().__init__(env)
+        self._ok, self._value = True, None
+
+    def succeed(self, value: object = None) -> Latch:
+        """Lets them go on; returns when all wait again, for whatever it may be."""
+        callbacks, self.callbacks = self.callbacks, []
+        for callback in callbacks:
+            callback(self)
+        return self
 
 
 @dataclass(slots=True)

@@ -7,30 +7,20 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import simpy
-from numpy.typing import NDArray
 
-from simcluster.deferred_dataclass import dataclass
-from simcluster.engine.communication import Links, Who
+from simcluster.cluster import ResourceShare
+from simcluster.engine.communication import Links, Moves, Who
 from simcluster.engine.linking import HEADING, LATE, NOTHING, STILL, Segments
 from simcluster.engine.pricing import PricedClasses, PricedGroup
 from simcluster.engine.progress import Progress
 from simcluster.engine.reference.flows import NEVER, Network
 from simcluster.engine.reference.gates import GateCounter, StreamGates
 from simcluster.engine.reference.pace import Pace, Segment, segments_of, slowed_segments
-from simcluster.engine.reference.streams import (
-    Communications,
-    Kernels,
-    Meeting,
-    SimEvents,
-    Stream,
-    run_kernels,
-    run_transfers,
-)
+from simcluster.engine.reference.streams import Meeting, SimEvents, Stream, run_kernels, run_transfers
 from simcluster.engine.timing import GroupTiming, Timing
 from simcluster.errors import SimulationError
+from simcluster.number_arrays import Ints
 from simcluster.program import StepGate
-
-Ints = NDArray[np.int64]
 
 
 def run_by_processes(workloads: Sequence[PricedClasses], links: Links, progress: Progress) -> list[Timing]:
@@ -38,9 +28,9 @@ def run_by_processes(workloads: Sequence[PricedClasses], links: Links, progress:
     for whom if that never happens, OverflowError is raised for times beyond 64 bits.
     """
     env = simpy.Environment()
-    runs = [_Run(classes, env) for classes in workloads]
-    rounds = [run.round() for run in runs]
-    streams = [stream for one in rounds for stream in one.every]
+    works: list[Works] = [{} for _ in workloads]
+    runs = [_Run(*workload, env) for workload in zip(workloads, works, strict=True)]
+    streams = [stream for run in runs for stream in run.every]
     progress.total = sum(stream.length for stream in streams)
     progress.follow(lambda: (sum(stream.done for stream in streams), int(env.now)))
     network = Network(env, links)
@@ -49,16 +39,16 @@ def run_by_processes(workloads: Sequence[PricedClasses], links: Links, progress:
 
     def again(number: int) -> SimEvents:
         """Round after round of one workload."""
-        run, now = runs[number], rounds[number]
+        run = runs[number]
         while waiting:
-            yield env.all_of(run.start(now, network))
+            yield env.all_of(run.start(network))
             waiting.discard(number)
-            now = run.round()
+            run = _Run(workloads[number], works[number], env)
         if not over.triggered:
             over.succeed()
 
     if len(runs) == 1:
-        runs[0].start(rounds[0], network)
+        runs[0].start(network)
         env.run()
     else:
         for number in range(len(runs)):
@@ -69,7 +59,7 @@ def run_by_processes(workloads: Sequence[PricedClasses], links: Links, progress:
         raise OverflowError
     # What changes on the links after the last entry does not count.
     counts = network.num_flows, network.num_solves, network.num_rates
-    return [run.timing(own, *counts) for run, own in zip(runs, rounds, strict=True)]
+    return [run.timing(*counts) for run in runs]
 
 
 def _run_until(over: simpy.Event) -> None:
@@ -81,180 +71,139 @@ def _run_until(over: simpy.Event) -> None:
         return
 
 
-@dataclass(frozen=True)
-class _Round:
-    """The streams of every class [classes][streams] in one run through all steps, the paces of their kernels,
-    by who meets how often they have met, gates, and by class and stream the gates of entries that have any.
+Works = dict[int, tuple[Sequence[Sequence[int | Segment | None]], Ints]]
+"""By group the entries of its different kernels, as ``run_kernels`` takes them, and which each class has."""
+
+
+class _Run:
+    """One workload in time, once through all its steps: the streams [classes][streams], the paces of their
+    kernels, by who meets how often they have met, gates, and by class and stream the gates of entries.
     """
 
-    streams: Sequence[Sequence[Stream]]
-    paces: Sequence[Pace | None]
-    meetings: defaultdict[Who, list[Meeting]]
-    gates: defaultdict[StepGate, GateCounter]
-    gated: dict[tuple[int, int, int], StreamGates]
+    def __init__(self, classes: PricedClasses, works: Works, env: simpy.Environment) -> None:
+        self.classes, self.works, self.env = classes, works, env
+        places = (classes.place_of[index] for index in range(len(classes.place_of)))
+        self.places = [(number, classes.groups[number], column) for number, column in places]
+        self.streams = [
+            [Stream(stream.name, env, len(stream)) for stream in group.part.streams]
+            for _, group, _ in self.places
+        ]
+        self.paces = [Pace(env) if classes.slows(group) else None for _, group, _ in self.places]
+        self.meetings: defaultdict[Who, list[Meeting]] = defaultdict(list)
+        self.gates: defaultdict[StepGate, GateCounter] = defaultdict(GateCounter)
+        self.gated: dict[tuple[int, int, int], StreamGates] = {}
 
     @property
     def every(self) -> list[Stream]:
         """All streams."""
         return [stream for streams in self.streams for stream in streams]
 
-
-class _Run:
-    """One workload in time."""
-
-    def __init__(self, classes: PricedClasses, env: simpy.Environment) -> None:
-        self.classes, self.env = classes, env
-        self._places = [classes.place_of[index] for index in range(len(classes.place_of))]
-        self._works: dict[int, tuple[Sequence[Sequence[int | Segment | None]], Ints]] = {}
-
-    def _groups(self) -> Iterator[tuple[int, PricedGroup, int]]:
-        """By class its group and its column."""
-        for number, column in self._places:
-            yield number, self.classes.groups[number], column
-
-    def round(self) -> _Round:
-        """Streams that have done nothing yet."""
-        return _Round(
-            [
-                [Stream(stream.name, self.env, len(stream)) for stream in group.part.streams]
-                for _, group, _ in self._groups()
-            ],
-            [Pace(self.env) if self.classes.slows(group) else None for _, group, _ in self._groups()],
-            defaultdict(list),
-            defaultdict(GateCounter),
-            {},
-        )
-
-    def start(self, now: _Round, network: Network) -> list[simpy.Process]:
+    def start(self, network: Network) -> list[simpy.Process]:
         """Lets the streams run; the processes that do it."""
         processes = []
-        places = zip(self._groups(), now.streams, now.paces, strict=True)
+        places = zip(self.places, self.streams, self.paces, strict=True)
         for (number, group, column), streams, pace in places:
             table: list[Stream | None] = [*streams, None]
-            for which, (stream, (others, positions)) in enumerate(
-                zip(streams, group.part.waits, strict=True)
-            ):
-                waits = map(table.__getitem__, others), positions
+            waits = zip(streams, group.part.waits, strict=True)
+            for which, (stream, (others, positions)) in enumerate(waits):
+                awaited = zip(map(table.__getitem__, others), positions, strict=True)
                 if which == group.part.compute:
-                    process = run_kernels(stream, Kernels(*waits, self._kernels(number, column)), pace)
+                    entries = zip(awaited, self._kernels(number, column), strict=True)
+                    process = run_kernels(stream, entries, pace)
                 else:
-                    entries = self._communications(number, which, column, waits, now)
-                    process = run_transfers(stream, entries, network, pace)
+                    does = self._communications(number, which, column)
+                    gates = self._gates(number, which, column)
+                    process = run_transfers(stream, zip(awaited, does, strict=True), network, pace, gates)
                 processes.append(self.env.process(process))
         return processes
 
     def _kernels(self, number: int, column: int) -> Sequence[int | Segment | None]:
         """The entries of kernels of a class: as segments, where these give way to communication."""
         group = self.classes.groups[number]
-        if number not in self._works:
+        if number not in self.works:
             segments, (different, which) = group.part.segments, group.kernels()
             make = segments_of if self.classes.slows(group) else _durations
-            self._works[number] = [make(segments, kernels) for kernels in different], which
-        works, which = self._works[number]
+            self.works[number] = [make(segments, kernels) for kernels in different], which
+        works, which = self.works[number]
         return works[which[column]]
 
     def _communications(
-        self,
-        number: int,
-        which: int,
-        column: int,
-        waits: tuple[Iterator[Stream | None], list[int]],
-        now: _Round,
-    ) -> Communications:
-        """The entries of a stream of communication."""
+        self, number: int, which: int, column: int
+    ) -> Iterator[tuple[Moves, Meeting | None, ResourceShare | None]]:
+        """What a class does on a stream of communication, entry by entry."""
         kinds = self.classes.groups[number].part.kinds(which)
-        done = self.classes.communications(number, which)
-        # The last kind, which is that of number NOTHING, only waits.
-        moves, takes = (
-            [*(kind.moves(column) for kind in done), 0],
-            [*(kind.taken(column) for kind in done), None],
-        )
-        of_entries = kinds.which.tolist()
-        gates: StreamGates | None = None
-        if any(kind.gates for kind in done):
-            own = [kind.gates[column] if kind.gates else None for kind in done]
-            gates = now.gated[number, which, column] = StreamGates(now.gates, own, of_entries)
-        return Communications(
-            *waits,
-            map(moves.__getitem__, of_entries),
-            _meetings(now.meetings, [kind.met[column] for kind in done], of_entries, kinds.ordinals),
-            map(takes.__getitem__, of_entries),
-            gates,
-        )
+        times = int(kinds.ordinals.max(initial=0)) + 1
+        done: list[tuple[Moves, list[Meeting], ResourceShare | None]] = []
+        for kind in self.classes.communications(number, which):
+            who, size = kind.met[column]
+            meetings = self.meetings[who] if size > 1 else []
+            meetings += [Meeting(size) for _ in range(times - len(meetings)) if size > 1]
+            done.append((kind.moves(column), meetings, kind.taken(column)))
+        for place, ordinal in zip(kinds.which.tolist(), kinds.ordinals.tolist(), strict=True):
+            if place == NOTHING:
+                yield 0, None, None
+            else:
+                moves, meetings, taken = done[place]
+                yield moves, meetings[ordinal] if meetings else None, taken
 
-    def timing(self, done: _Round, *counts: int) -> Timing:
-        """What a round that is over has recorded, with the counts of the network; SimulationError if it never
-        ended.
-        """
-        if any(stream.done < stream.length for stream in done.every):
-            raise SimulationError(*self._stuck(done))
-        groups = [_group_timing(group, done) for group in self.classes.groups]
+    def _gates(self, number: int, which: int, column: int) -> StreamGates | None:
+        """The gates of the entries of a stream of communication; None: they have none."""
+        done = self.classes.communications(number, which)
+        if not any(kind.gates for kind in done):
+            return None
+        own = [kind.gates[column] if kind.gates else None for kind in done]
+        which_of_entries = self.classes.groups[number].part.kinds(which).which.tolist()
+        gates = self.gated[number, which, column] = StreamGates(self.gates, own, which_of_entries)
+        return gates
+
+    def timing(self, *counts: int) -> Timing:
+        """What was recorded, with the counts of the network; SimulationError if the run never ended."""
+        if any(stream.done < stream.length for stream in self.every):
+            raise SimulationError(*self._stuck())
+        groups = [self._group_timing(group) for group in self.classes.groups]
         return Timing(groups, self.classes.num_entries, *counts)
 
-    def _stuck(self, done: _Round) -> list[str]:
+    def _stuck(self) -> list[str]:
         """One line per stuck stream: what it is at and what it waits for."""
-        over = [[stream.done for stream in streams] for streams in done.streams]
+        over = [[stream.done for stream in streams] for streams in self.streams]
         held = [
-            [self._held(place, number, stream, done) for number, stream in enumerate(streams)]
-            for place, streams in zip(self._groups(), done.streams, strict=True)
+            [self._held(place, number, stream) for number, stream in enumerate(streams)]
+            for place, streams in zip(self.places, self.streams, strict=True)
         ]
         return [HEADING, *self.classes.stuck(over, held)]
 
-    def _held(
-        self, place: tuple[int, PricedGroup, int], number: int, stream: Stream, done: _Round
-    ) -> str | None:
+    def _held(self, place: tuple[int, PricedGroup, int], number: int, stream: Stream) -> str | None:
         """What keeps an entry from ending that has arrived; None if none has."""
         if len(stream.arrivals) <= stream.done:
             return None
         group, own, column = place
-        gates = done.gated.get((group, number, column))
+        gates = self.gated.get((group, number, column))
         if gates is not None and (reason := gates.reason(stream.done)) is not None:
             return reason
         kinds = own.part.kinds(number)
         kind, ordinal = int(kinds.which[stream.done]), int(kinds.ordinals[stream.done])
         who, size = self.classes.communications(group, number)[kind].met[column]
-        return LATE if size > 1 and done.meetings[who][ordinal].arrived < size else STILL
+        return LATE if size > 1 and self.meetings[who][ordinal].arrived < size else STILL
 
-
-def _meetings(
-    known: defaultdict[Who, list[Meeting]],
-    met: Sequence[tuple[Who, int]],
-    which: Sequence[int],
-    ordinals: Ints,
-) -> list[Meeting | None]:
-    """Where those meet who do this, by entry."""
-    most = int(ordinals.max(initial=0)) + 1
-    meetings: list[list[Meeting] | None] = []
-    for who, size in met:
-        own = known[who] if size > 1 else None
-        if own is not None:
-            own += [Meeting(size) for _ in range(most - len(own))]
-        meetings.append(own)
-    return [
-        None if kind == NOTHING or (own := meetings[kind]) is None else own[ordinal]
-        for kind, ordinal in zip(which, ordinals.tolist(), strict=True)
-    ]
+    def _group_timing(self, group: PricedGroup) -> GroupTiming:
+        """What the streams of the classes of a group recorded, as columns."""
+        streams = [self.streams[index] for index in group.indices]
+        shape = group.part.num_entries, len(group.indices)
+        starts, arrivals, ends = (np.empty(shape, dtype=np.int64) for _ in range(3))
+        for column, own in enumerate(streams):
+            for number, stream in enumerate(own):
+                rows = group.part.entries(number)
+                starts[rows, column], ends[rows, column] = stream.starts, stream.ends
+                if number != group.part.compute:
+                    arrivals[rows, column] = stream.arrivals
+        slowed = {
+            column: slowed_segments(pace)
+            for column, index in enumerate(group.indices)
+            if (pace := self.paces[index]) is not None and pace.stretched
+        }
+        return GroupTiming(group, starts, arrivals, ends, slowed)
 
 
 def _durations(segments: Segments, kernels: Ints) -> list[int]:
     """Nanoseconds of the entries of kernels; 0 where they only wait."""
     return list(np.append(segments.durations(kernels), 0)[segments.which].tolist())
-
-
-def _group_timing(group: PricedGroup, done: _Round) -> GroupTiming:
-    """What the streams of the classes of a group recorded, as columns."""
-    streams = [done.streams[index] for index in group.indices]
-    shape = group.part.num_entries, len(group.indices)
-    starts, arrivals, ends = (np.empty(shape, dtype=np.int64) for _ in range(3))
-    for column, own in enumerate(streams):
-        for number, stream in enumerate(own):
-            rows = group.part.entries(number)
-            starts[rows, column], ends[rows, column] = stream.starts, stream.ends
-            if number != group.part.compute:
-                arrivals[rows, column] = stream.arrivals
-    slowed = {
-        column: slowed_segments(pace)
-        for column, index in enumerate(group.indices)
-        if (pace := done.paces[index]) is not None and pace.stretched
-    }
-    return GroupTiming(group, starts, arrivals, ends, slowed)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import field
-from itertools import repeat
 from typing import Any
 
 import simpy
@@ -17,8 +16,7 @@ from simcluster.cluster import ResourceShare
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import Moves
 from simcluster.engine.reference.flows import Network
-from simcluster.engine.reference.gates import StreamGates
-from simcluster.engine.reference.latch import Latch
+from simcluster.engine.reference.gates import Latch, StreamGates
 from simcluster.engine.reference.pace import Pace
 
 SimEvents = Generator[simpy.Event, None, None]
@@ -99,36 +97,22 @@ class Meeting:
             self.over.succeed()
 
 
-@dataclass(frozen=True, slots=True)
-class Kernels:
-    """What a stream does: per entry what to wait for (stream, position), and nanoseconds, or the segment that
-    gives way to communication; 0 or None where it only waits.
-    """
+Wait = tuple[Stream | None, int]
+"""The stream that an entry waits for, and how many entries of it must have ended."""
 
-    waits: Iterable[Stream | None]
-    positions: Iterable[int]
-    work: Iterable[Any]
+Kernels = tuple[Wait, Any]
+"""An entry of a compute stream: nanoseconds, or the segment that gives way to communication; 0 or None where
+it only waits.
+"""
 
-
-@dataclass(frozen=True, slots=True)
-class Communications:
-    """What a communication stream does: per entry what to wait for, what it moves, a meeting or None, and
-    what it takes of the device. ``gates`` are those of its entries; None: they have none.
-    """
-
-    waits: Iterable[Stream | None]
-    positions: Iterable[int]
-    moves: Iterable[Moves]
-    meetings: Iterable[Meeting | None]
-    takes: Iterable[ResourceShare | None] = repeat(None)
-    gates: StreamGates | None = None
+Communication = tuple[Wait, tuple[Moves, Meeting | None, ResourceShare | None]]
+"""An entry of a stream of communication: what it moves, who meets in it, and what it takes of the device."""
 
 
-def run_kernels(me: Stream, entries: Kernels, pace: Pace | None = None) -> SimEvents:
+def run_kernels(me: Stream, entries: Iterable[Kernels], pace: Pace | None = None) -> SimEvents:
     """The process of a compute stream; at a ``pace`` its segments give way to communication."""
     env, timeout, started, ended = me.env, me.env.timeout, me.starts.append, me.ends.append
-    columns = zip(entries.waits, entries.positions, entries.work, strict=True)
-    for entry, (other, position, work) in enumerate(columns):
+    for entry, ((other, position), work) in enumerate(entries):
         if other is not None and other.done < position:
             yield me.until(other, position)
         now = int(env.now)
@@ -147,15 +131,17 @@ def run_kernels(me: Stream, entries: Kernels, pace: Pace | None = None) -> SimEv
 
 
 def run_transfers(
-    me: Stream, entries: Communications, network: Network, pace: Pace | None = None
+    me: Stream,
+    entries: Iterable[Communication],
+    network: Network,
+    pace: Pace | None = None,
+    gates: StreamGates | None = None,
 ) -> SimEvents:
-    """The process of a communication stream; what it takes slows the kernels at ``pace``."""
+    """The process of a communication stream; what it takes slows the kernels at ``pace``. ``gates`` are those
+    of its entries, if they have any.
+    """
     env, arrived, started, ended = me.env, me.arrivals.append, me.starts.append, me.ends.append
-    columns = zip(
-        entries.waits, entries.positions, entries.moves, entries.meetings, entries.takes, strict=False
-    )
-    gates = entries.gates
-    for other, position, moves, meeting, taken in columns:
+    for (other, position), (moves, meeting, taken) in entries:
         if other is not None and other.done < position:
             yield me.until(other, position)
         began = int(env.now)

@@ -14,8 +14,6 @@ from simcluster.engine.communication import CapacityChange, FlowPhase, Links, Tr
 from simcluster.engine.communication.fabric import NO_LINKS
 from simcluster.engine.reference.flows import Network
 from simcluster.engine.reference.streams import (
-    Communications,
-    Kernels,
     Meeting,
     Stream,
     run_kernels,
@@ -26,6 +24,7 @@ from simcluster.program import COMPUTE, InstructionKind
 from simcluster.program.isa.instruction import RECV_PREV, SEND_NEXT
 from simcluster.simulation.compose.build import build_scenario
 from tests.support.scenarios import scenario
+from tests.support.slowed_kernels import AT_ONCE
 
 GB = 1e9
 PLAN = {
@@ -179,8 +178,9 @@ def test_a_link_without_capacity_is_named_as_what_holds_the_program():
 
 def communication(env, net, moves, meetings, after=None):
     stream = Stream("data", env, len(moves))
-    waited = [after, *[None] * (len(moves) - 1)]
-    env.process(run_transfers(stream, Communications(waited, [1] * len(moves), moves, meetings), net))
+    waits = [(after, 1), *[AT_ONCE] * (len(moves) - 1)]
+    does = [(move, meeting, None) for move, meeting in zip(moves, meetings, strict=True)]
+    env.process(run_transfers(stream, zip(waits, does, strict=True), net))
     return stream
 
 
@@ -189,7 +189,7 @@ def test_two_collectives_on_one_link_start_when_their_last_member_arrives():
     env = simpy.Environment()
     net = Network(env, Links(np.array([GB]), Vectors.of([[(0, 1.0)]])))
     late = Stream("compute", env, 1)
-    env.process(run_kernels(late, Kernels([None], [0], [300])))
+    env.process(run_kernels(late, [(AT_ONCE, 300)]))
     moves = Transfer(0, (FlowPhase(0, 1000.0, math.inf),))
     meeting = Meeting(2)
     one = communication(env, net, [moves], [None])

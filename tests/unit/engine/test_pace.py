@@ -16,14 +16,12 @@ from simcluster.engine.linking.segments import PARTS
 from simcluster.engine.reference.flows import Network
 from simcluster.engine.reference.pace import Pace, slowed_segments
 from simcluster.engine.reference.streams import (
-    Communications,
-    Kernels,
     Meeting,
     Stream,
     run_kernels,
     run_transfers,
 )
-from tests.support.slowed_kernels import ran, segment
+from tests.support.slowed_kernels import AT_ONCE, ran, segment
 
 MS = 1_000_000
 FIFTH = ResourceShare(SCALE // 5, SCALE // 4)
@@ -75,8 +73,8 @@ def test_members_of_a_meeting_are_slowed_from_its_start_not_from_their_arrival()
     for late in (0, 3 * MS):
         pace = Pace(env)
         compute, stream = Stream("compute", env, 1), Stream("data", env, 2)
-        env.process(run_kernels(compute, Kernels([None], [0], [segment((10 * MS, 0, 0))]), pace))
-        entries = Communications([None] * 2, [0] * 2, [late, 4 * MS], [None, meeting], [None, FIFTH])
+        env.process(run_kernels(compute, [(AT_ONCE, segment((10 * MS, 0, 0)))], pace))
+        entries = [(AT_ONCE, (late, None, None)), (AT_ONCE, (4 * MS, meeting, FIFTH))]
         env.process(run_transfers(stream, entries, network, pace))
         streams.append((compute, stream, pace))
     env.run()

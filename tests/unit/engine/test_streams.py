@@ -7,14 +7,13 @@ import simpy
 from simcluster.engine.communication.fabric import NO_LINKS
 from simcluster.engine.reference.flows import Network
 from simcluster.engine.reference.streams import (
-    Communications,
-    Kernels,
     Latch,
     Meeting,
     Stream,
     run_kernels,
     run_transfers,
 )
+from tests.support.slowed_kernels import AT_ONCE
 
 
 def test_who_waits_at_a_latch_goes_on_before_the_one_that_lets_go():
@@ -46,7 +45,7 @@ def test_a_stream_lets_go_only_who_waits_for_what_is_over():
 
     for me, position in zip(others, (3, 1), strict=True):
         env.process(until(me, position))
-    env.process(run_kernels(first, Kernels([None] * 3, [0] * 3, [5, 5, 5])))
+    env.process(run_kernels(first, [(AT_ONCE, 5)] * 3))
     env.run()
     assert told == [("c", 1), ("b", 3)] and not first.waiters
 
@@ -55,8 +54,8 @@ def test_streams_that_wait_for_each_other_in_turn_do_not_nest():
     """Twenty thousand entries that take no time: deeper than Python lets calls be nested."""
     env, count = simpy.Environment(), 20_000
     one, other = Stream("compute", env, count), Stream("tensor", env, count)
-    kernels = Kernels([other] * count, range(count), [0] * count)
-    transfers = Communications([one] * count, range(1, count + 1), [0] * count, [None] * count)
+    kernels = [((other, entry), 0) for entry in range(count)]
+    transfers = [((one, entry + 1), (0, None, None)) for entry in range(count)]
     env.process(run_transfers(other, transfers, Network(env, NO_LINKS)))
     env.process(run_kernels(one, kernels))
     env.run()
@@ -71,6 +70,7 @@ def test_a_row_of_classes_that_meet_pair_by_pair_does_not_nest():
     streams = [Stream("next", env, 2) for _ in range(count + 1)]
     for number, stream in enumerate(streams):
         met = [meetings[number - 1] if number else None, meetings[number] if number < count else None]
-        env.process(run_transfers(stream, Communications([None] * 2, [0] * 2, [0] * 2, met), network))
+        entries = [(AT_ONCE, (0, meeting, None)) for meeting in met]
+        env.process(run_transfers(stream, entries, network))
     env.run()
     assert all(stream.done == 2 for stream in streams)
