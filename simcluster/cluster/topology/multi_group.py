@@ -1,8 +1,8 @@
 """The topology of several groups of hosts: each as it is alone, joined at the roots of their networks.
 
 A trunk leads from each group's root to a core that joins them; it carries as much as all cards of the group
-together, so that it never is the narrowest unless a change makes it so. The core and the other group's root
-are two switches more than inside a group, each as slow as those of the group next to it.
+together, so that it never is the narrowest unless a change makes it so. The core adds no
+latency of its own, so that two groups of a kind take the time of one; a change of a trunk's latency does.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class JoinedTopology(Topology):
             nics, site = part.host.network.nics, part.network.site
             cards = part.host_of(own[members]) * nics + part.card_of(part.place_of(own[members]))
             switches = (part.network.to_root(cards, False).links >= 0).sum(axis=1)
-            added[members] = switches * site.added_hop + site.hop
+            added[members] = switches * site.added_hop
         return added
 
     def card_of(self, places: Numbers) -> Numbers:
@@ -178,7 +178,6 @@ class JoinedTopology(Topology):
                 up = part.routes(here[leaving], roots, None if rail is None else rail[leaving])
                 trunk = self.trunk(one[leaving], False)
                 segments.append((leaving, _with_trunk(_moved(up, first), trunk, behind=True)))
-                latency[leaving] += part.network.site.hop
         for number, part in enumerate(self.parts):
             arriving = (other == number) & away
             if arriving.any():
@@ -188,7 +187,6 @@ class JoinedTopology(Topology):
                 trunk = self.trunk(other[arriving], True)
                 moved = _moved(down, int(self._first_link[number]))
                 segments.append((arriving, _with_trunk(moved, trunk, behind=False)))
-                latency[arriving] += part.network.site.hop
         width = sum(segment.links.shape[1] for _, segment in segments)
         links = np.full((len(src), width), -1, dtype=np.int64)
         column = 0
@@ -286,7 +284,7 @@ class JoinedTopology(Topology):
                         (),
                         (),
                         rate,
-                        part.network.site.hop,
+                        0.0,
                         "trunk",
                         ends,
                     )
@@ -366,7 +364,7 @@ class JointNetwork(NetworkFabric):
             first = int(self.topology._first_link[number])
             inner[members] = np.where(to_root.links >= 0, to_root.links + first, -1)
             links = np.concatenate([links, inner] if down else [inner, links], axis=1)
-            latency[members] = to_root.latency + part.network.site.hop
+            latency[members] = to_root.latency
         return CardRoutes(_packed(links), latency)
 
     @property

@@ -159,7 +159,7 @@ def state_class_defaults(facts: Facts, *, counts: bool = True) -> None:
     values, flag = facts.get(_CLASS), facts.drop(_CLASS)
     for name, value in values.items() if counts else ():
         facts.default(name, value, f"the default of {str(flag.value).rpartition('.')[2]}")
-    if not any(fact.flag == flag for fact in facts.known.values()):
+    if counts and not any(fact.flag == flag for fact in facts.known.values()):
         facts.absorb(flag)
 
 

@@ -173,7 +173,7 @@ def test_of_very_many_different_ranks_those_are_recorded_that_somebody_looks_at(
     jitter = [{"devices": "all", "compute": {"normal": [1.0, 0.1]}}]
     mesh = {"pipeline": 2, "data": 8}
     whole = simulate(scenario(mesh, micro_batches=2, changes=jitter))
-    monkeypatch.setattr("simcluster.analysis.lazy_trace.MOST_EXPANDED", 100)
+    monkeypatch.setattr("simcluster.simulation.recording.lazy_trace.MOST_EXPANDED", 100)
     found = simulate(scenario(mesh, micro_batches=2, changes=jitter))
     assert found.documents["summary"]["num_classes"] == 16
     for look in (lambda: len(found.spans), lambda: len(found.memory), lambda: found.save(tmp_path / "run")):

@@ -24,7 +24,7 @@ class ScheduleKey(WordKey):
     @property
     def words(self) -> dict[str, str]:
         """The kinds that a number of chunks describes."""
-        known = (kind for kind in schedule_kinds() if _taken(kind) <= {"chunks", "pairs"})
+        known = (kind for kind in schedule_kinds() if _taken(kind) <= {"chunks", "pairs", "vocabulary"})
         return {kind: kind for kind in known}
 
     def choices(
