@@ -157,6 +157,14 @@ def _check_searchable(scenario: Scenario) -> None:
                 hint="leave text and layers by chunk out",
             )
         )
+    if schedule.vocabulary is not None:
+        raise scenario.located(
+            ScenarioError(
+                "a search knows no schedules that share the vocabulary",
+                path="parallel.schedule.vocabulary",
+                hint="leave it out, and compare single plans with and without it",
+            )
+        )
     if scenario.spec.parallel.parameter_server is not None:
         raise scenario.located(
             ScenarioError(

@@ -93,6 +93,14 @@ def test_schedules_that_a_plan_cannot_say_are_refused(small):
         PlanSpace.of(written)
 
 
+def test_a_shared_vocabulary_is_refused(small):
+    written = small.changed(
+        [("parallel.mesh", "{pipeline: 2, data: 4}"), ("parallel.schedule", "{vocabulary: two_barriers}")]
+    )
+    with pytest.raises(ScenarioError, match="share the vocabulary"):
+        PlanSpace.of(written)
+
+
 def test_slices_are_kept_with_their_schedule(small):
     sliced = small.changed(
         [("parallel.mesh", "{pipeline: 2, data: 4}"), ("parallel.schedule", "{kind: seqpipe, slices: 2}")]
