@@ -48,7 +48,7 @@ CASES = (
     Case("dropout_grad", DropoutGrad(_HIDDEN, 0.25), _masked(4, 8, 4)),
     Case("fp8_cast", Fp8Cast(_HIDDEN), normal((4, 8, 4))),
     Case("fp8_transpose", Fp8Transpose(_HIDDEN), normal((4, 8, 4))),
-    Case("mxfp8_cast", Mxfp8Cast(_HIDDEN, copies=2), normal((4, 8, 4))),
+    Case("mxfp8_cast", Mxfp8Cast(_HIDDEN, copies=2), normal((4, 8, 16))),
     Case("nvfp4_cast", Nvfp4Cast(_HIDDEN, copies=2), normal((4, 8, 4))),
     Case("fp8_cast of a gradient", Fp8Cast(_KEY, E5M2, copies=2), normal((4, 8, 4, 8))),
 )
