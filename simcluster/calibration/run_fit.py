@@ -18,6 +18,7 @@ from simcluster.calibration.fit import LARGE_ERROR, LEAST_GAIN, SMALL_ERROR, med
 from simcluster.calibration.run_parameter import RUN_PARAMETERS, RunParameter, root_profile
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import ScenarioError, SimclusterError
+from simcluster.number_arrays import Floats
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.workers import parallel_map
@@ -33,8 +34,6 @@ LEAST_RUNS = 4
 
 LEAST_SHARE = 0.002
 """Of a step: a run depends on a figure if doubling its work changes the step by more."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

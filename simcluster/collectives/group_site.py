@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from simcluster.cluster import GroupPlacement, Host, Reach, Topology, Wiring
-from simcluster.collectives.step import Ints
 from simcluster.deferred_dataclass import dataclass
+from simcluster.number_arrays import Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,8 +8,9 @@ import numpy as np
 
 from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.step import AlgorithmStep, Array, ChunkLayout, Ints, Routine
+from simcluster.collectives.step import AlgorithmStep, Array, ChunkLayout, Routine
 from simcluster.deferred_dataclass import dataclass
+from simcluster.number_arrays import Ints
 
 _HELD_BY_ROOT = (Operation.BROADCAST, Operation.SCATTER, Operation.SEND_RECEIVE)
 _HELD_BY_OWNER = (Operation.ALL_GATHER, Operation.GATHER)

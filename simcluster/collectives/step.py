@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
+from simcluster.number_arrays import Ints
 
-Ints: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float64]
 Array: TypeAlias = NDArray[Any]
 
 NO_HOPS = (0, 0)

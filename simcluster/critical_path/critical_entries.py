@@ -5,13 +5,11 @@ from __future__ import annotations
 import enum
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.critical_path.entry_graph import EntryGraph
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING
-
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 
 class PathCause(enum.IntEnum):

@@ -6,16 +6,14 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.critical_path.gate_entries import GateEntries
 from simcluster.critical_path.path_limit import MOST_ENTRIES, may_have_critical_path
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, GroupTiming, LinkedPart, Timing, Who, meeting_of
 from simcluster.errors import TraceError
+from simcluster.number_arrays import Ints
 from simcluster.program import Program, RankClasses
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import ClassGates, GroupTiming
+from simcluster.number_arrays import Ints
 from simcluster.program import Program, RankClasses, StepGate
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ from simcluster.critical_path.path_spans import spans_document
 from simcluster.critical_path.stage_slack import stage_slacks
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, Timing
+from simcluster.number_arrays import Ints
 from simcluster.program import PlacedProgram, charged_to
-
-Ints = NDArray[np.int64]
 
 MOST_OPERATORS = 40
 """Operators and collectives of the path that are listed, those that take longest."""

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.critical_path.critical_entries import CriticalEntries
 from simcluster.critical_path.entry_graph import EntryBlock, EntryGraph
 from simcluster.deferred_dataclass import dataclass
-
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 
 class PartKind(enum.IntEnum):

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.critical_path.critical_entries import CriticalEntries, PathCause
 from simcluster.critical_path.entry_graph import EntryGraph
+from simcluster.number_arrays import Ints
 from simcluster.program import PlacedProgram
 from simcluster.trace import NameIndex, number_by_appearance
-
-Ints = NDArray[np.int64]
 
 MOST_SPANS = 20_000
 """Spans beyond which those of one class that follow one another are put together."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.critical_path.entry_graph import EntryGraph
 from simcluster.engine import NOTHING
-
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 MOST_WITH_SLACK = 2**21
 """Entries up to which slack is worked out: some seconds."""

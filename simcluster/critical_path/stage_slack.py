@@ -6,13 +6,11 @@ from collections import defaultdict
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.critical_path.entry_graph import EntryGraph
 from simcluster.critical_path.slack import MOST_WITH_SLACK, entry_slacks
+from simcluster.number_arrays import Ints
 from simcluster.program import COMPUTE, PlacedProgram, charged_to
-
-Ints = NDArray[np.int64]
 
 
 def stage_slacks(placed: PlacedProgram, graph: EntryGraph, steps: int) -> list[list[dict[str, Any]]] | None:

@@ -11,14 +11,12 @@ from simcluster import units
 from simcluster.draw.svg import CHARACTER, Canvas, coordinate, ticks, time_label
 from simcluster.draw.svg_bars import LIMIT
 from simcluster.draw.tone import Tone
+from simcluster.number_arrays import Floats
 
 TOP, BOTTOM, FONT_SIZE = 10, 22, 10
 
 FAR = 0.25
 """Levels that stay below this share of their limit are drawn without it."""
-
-
-Floats = NDArray[np.float64]
 
 
 def thin_levels(times: Floats, levels: Floats, end: float, count: int) -> NDArray[np.int64]:

@@ -10,10 +10,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.collectives import UnequalPartsByGroup
 from simcluster.errors import SimulationError
+from simcluster.number_arrays import Ints
 from simcluster.program.isa import (
     OWN,
     RECEIVER_OF,
@@ -27,8 +27,6 @@ from simcluster.program.isa import (
 )
 from simcluster.program.memory_balance import booking_faults
 from simcluster.program.symmetry import RankClasses
-
-Ints = NDArray[np.int64]
 
 _Issue = tuple[str, str, int, UnequalPartsByGroup | None]
 

@@ -6,12 +6,10 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
+from simcluster.number_arrays import Ints
 from simcluster.program.isa import InstructionBlock, Program, Scope, Slot, StageProgram
-
-Ints = NDArray[np.int64]
 
 _SCOPES = (Scope.MICRO_BATCH, Scope.KEPT)
 """Scopes of buffers that several codes see, each of which books or releases them as its own slot says."""

@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import TraceError
+from simcluster.number_arrays import Ints
 from simcluster.trace.recording import Recording, check_span_count
 from simcluster.trace.table import Table
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
-
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 
 @dataclass

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import TraceError
+from simcluster.number_arrays import Ints
 from simcluster.trace.slowed_kernels import first_stretched, stretch_kernels
 from simcluster.trace.table import Table
 
-Ints = NDArray[np.int64]
 Column = NDArray[Any]
 
 COMPUTE = "compute"

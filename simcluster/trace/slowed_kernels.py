@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster.number_arrays import Ints
 from simcluster.trace.table import Table
-
-Ints = NDArray[np.int64]
 
 
 def first_stretched(stretched: Table, num_entries: int) -> Ints:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.analysis import AllocationAccount, MemoryRule
 from simcluster.cluster import Cluster
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import ClassTiming, Timing, classes_on_links, run
 from simcluster.model import Instance
+from simcluster.number_arrays import Ints
 from simcluster.plan import Plan
 from simcluster.program import (
     MEASURE,
@@ -29,8 +29,6 @@ from simcluster.program import (
     StageProgram,
     build,
 )
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

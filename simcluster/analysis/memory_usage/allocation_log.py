@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from simcluster.analysis.timeline import EventIndex
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import GroupTiming
+from simcluster.number_arrays import Ints
 from simcluster.program import Category
 
-Ints = NDArray[np.int64]
 Numbers = NDArray[np.integer[Any]]
 
 OUTSIDE = ("runtime", "communicators")

@@ -13,10 +13,9 @@ from simcluster.analysis.memory_usage.allocation_log import OUTSIDE
 from simcluster.analysis.memory_usage.block_lists import PoolRules
 from simcluster.analysis.memory_usage.caching_allocator import POOL_CODE, CachingAllocator
 from simcluster.deferred_dataclass import dataclass
+from simcluster.number_arrays import Ints
 from simcluster.program import Category
 from simcluster.trace import Table
-
-Ints = NDArray[np.int64]
 
 STEADY = 4
 """After so many equal micro-batches without a new segment, later ones are taken to reserve none either."""

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.block_lists import (
     TOP,
@@ -28,8 +27,7 @@ from simcluster.analysis.memory_usage.block_lists import (
 )
 from simcluster.deferred_dataclass import dataclass
 from simcluster.machine_code import CompiledCode
-
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 SLICE = 2**17
 """Requests of one call: hundredths of a second as machine code. Between calls an interrupt is noticed."""

@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections import deque
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.analysis.timeline import EventIndex
 from simcluster.engine import NOTHING, GroupTiming
-
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 EVERY = 16
 """Entries of the compute stream between two looks at which events are over."""

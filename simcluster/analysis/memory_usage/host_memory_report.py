@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
 from simcluster.analysis.memory_usage.allocation_table import AllocationAccount
@@ -16,12 +15,10 @@ from simcluster.deferred_dataclass import dataclass
 from simcluster.draw import thin_levels
 from simcluster.engine import Timing
 from simcluster.model import MemoryPlace
+from simcluster.number_arrays import Ints
 from simcluster.plan import OffloadPlan
 from simcluster.program import PlacedProgram
 from simcluster.trace import Table
-
-Ints = NDArray[np.int64]
-
 
 SPANS = 360
 """The number of equal spans of a run of which the highest level is reported."""

@@ -12,14 +12,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog, Numbers, OrderedRows
 from simcluster.analysis.memory_usage.event_bounds import find_event_bounds
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import GroupTiming
-
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 MOST_SORTED = 2**18
 """Rows of all classes of a group up to which all are put in order."""

@@ -13,18 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simcluster.analysis.memory_usage.allocation_log import (
-    CATEGORIES,
-    AllocationLog,
-    Ints,
-    Numbers,
-)
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog, Numbers
 from simcluster.analysis.timeline import ARRIVAL, END, START, EventIndex
 from simcluster.cluster import Device
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import LinkedPart
 from simcluster.layout import without_root
 from simcluster.model import MemoryPlace
+from simcluster.number_arrays import Ints
 from simcluster.program import Category, InstructionBlock, InstructionKind, Program, Scope
 from simcluster.trace import NameIndex, number_by_appearance
 

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.model import Flops, Generation
+from simcluster.number_arrays import Floats
 from simcluster.program import COMPUTE, Category, PlacedProgram
 from simcluster.trace import LazyRecording, Recording, Table
 from simcluster.work import DType
-
-Floats = NDArray[np.float64]
 
 INFERENCE_METRICS = (
     "ttft_s",

@@ -7,15 +7,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.analysis.timeline import InstructionTimes, instruction_times
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import ClassTiming, Timing
+from simcluster.number_arrays import Ints
 from simcluster.plan import ServerPlan
 from simcluster.program import WITH_SERVER, Instruction, InstructionKind, PlacedProgram, ServerCall
-
-Ints = NDArray[np.int64]
 
 
 def summarise_servers(

@@ -8,17 +8,14 @@ from dataclasses import field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.analysis.timeline import exposed_times
 from simcluster.cluster import Device
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import GroupTiming, Timing
+from simcluster.number_arrays import Floats, Ints
 from simcluster.program import InstructionKind, PlacedProgram, charged_to, runs_kernels
 from simcluster.work import Kernel, Work
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _BOUNDS = ("arithmetic", "memory", "launch")
 """What kernels are bound by."""

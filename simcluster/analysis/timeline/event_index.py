@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, GroupTiming, LinkedPart
-
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 START, END, ARRIVAL = range(3)
 """Events of an instruction: it starts, ends, could have begun. Kernels are ready when they start."""

@@ -6,14 +6,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.analysis.timeline.idle_gaps import PIPELINE_WAIT, GapPieces, GroupGaps
 from simcluster.engine import NOTHING, GroupTiming, Timing
+from simcluster.number_arrays import Ints
 from simcluster.program import PlacedProgram
 from simcluster.trace import NameIndex
-
-Ints = NDArray[np.int64]
 
 Place = tuple[int, int]
 """A code, and an instruction of it."""

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, ClassTiming, GroupTiming, LinkedPart
+from simcluster.number_arrays import Ints
 from simcluster.program import charged_to, is_host_stream
 from simcluster.trace import NameIndex, Table, number_by_appearance
-
-Ints = NDArray[np.int64]
 
 PIPELINE_WAIT = "pipeline wait"
 IDLE = "idle"

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from simcluster.analysis.timeline.event_index import EventIndex
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import ClassTiming
-
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 
 @dataclass(frozen=True)

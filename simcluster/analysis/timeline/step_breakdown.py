@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from simcluster.analysis.timeline.idle_gaps import IDLE, PIPELINE_WAIT, GroupGaps
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import Timing
+from simcluster.number_arrays import Ints
 from simcluster.program import HOST, INPUT, OFFLOAD, InstructionKind, Program
 from simcluster.trace import NameIndex
-
-Ints = NDArray[np.int64]
 
 WAITS = {
     "pipeline_wait_s": PIPELINE_WAIT,

@@ -6,16 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.cluster.device.device import Device
 from simcluster.cluster.device.kernel_time import body_seconds, waits_for_memory
 from simcluster.cluster.device.rates import Rate
 from simcluster.deferred_dataclass import dataclass
+from simcluster.number_arrays import Floats, Ints
 from simcluster.work import DType, Work
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from simcluster.collectives.algorithm import Algorithm
 from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
 from simcluster.collectives.patterns import all_to_all_round, hop_counts, star_round
-from simcluster.collectives.step import AlgorithmStep, ChunkLayout, GroupExchange, Ints, Routine, Sends
+from simcluster.collectives.step import AlgorithmStep, ChunkLayout, GroupExchange, Routine, Sends
+from simcluster.number_arrays import Ints
 
 NEIGHBORS = (Operation.NEIGHBOR_EXCHANGE, Operation.SHIFT, Operation.ROTATE)
 

@@ -17,7 +17,8 @@ from simcluster.collectives.patterns import (
     root_exchange,
     star_round,
 )
-from simcluster.collectives.step import AlgorithmStep, ChunkLayout, GroupExchange, Ints, Routine, Sends
+from simcluster.collectives.step import AlgorithmStep, ChunkLayout, GroupExchange, Routine, Sends
+from simcluster.number_arrays import Ints
 
 
 class Hierarchical(TwoLevel):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from simcluster.collectives.patterns import BETWEEN, TwoLevel, uneven_ring_rounds
-from simcluster.collectives.step import AlgorithmStep, Ints
+from simcluster.collectives.step import AlgorithmStep
+from simcluster.number_arrays import Ints
 
 
 class Nhr(TwoLevel):

@@ -10,7 +10,8 @@ from simcluster.collectives.algorithm import Algorithm
 from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
 from simcluster.collectives.patterns import column_major_blocks, ring_rounds
-from simcluster.collectives.step import AlgorithmStep, Ints, Routine, Sends
+from simcluster.collectives.step import AlgorithmStep, Routine, Sends
+from simcluster.number_arrays import Ints
 
 
 class Pipeline(Algorithm):

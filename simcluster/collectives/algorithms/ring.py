@@ -11,7 +11,8 @@ from simcluster.collectives.algorithm import Algorithm
 from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
 from simcluster.collectives.patterns import ring_rounds, rings
-from simcluster.collectives.step import AlgorithmStep, ChunkLayout, Ints, Routine, Sends
+from simcluster.collectives.step import AlgorithmStep, ChunkLayout, Routine, Sends
+from simcluster.number_arrays import Ints
 
 
 class Ring(Algorithm):

@@ -12,10 +12,11 @@ from simcluster.collectives.cost.algorithm_selection import AUTO, CollectiveRequ
 from simcluster.collectives.cost.hccl_rules import hccl_choice
 from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
-from simcluster.collectives.step import Floats, Routine
+from simcluster.collectives.step import Routine
 from simcluster.collectives.traffic import UnequalParts, normalised, phases
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
+from simcluster.number_arrays import Floats
 
 ROOTED = frozenset(
     {

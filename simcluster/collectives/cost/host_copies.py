@@ -8,8 +8,8 @@ import numpy as np
 
 from simcluster.cluster import Cluster, HostPath, host_path_links
 from simcluster.collectives.cost.algorithm_cost import AlgorithmChoice, LoadPhase
-from simcluster.collectives.step import Ints
 from simcluster.collectives.traffic import PhaseLoad
+from simcluster.number_arrays import Ints
 
 
 def copy_time(

@@ -14,8 +14,8 @@ import numpy as np
 from simcluster.cluster import CORE, NOMINAL, Cluster, DeviceSpeed, HostKernels, HostPath, host_path_links
 from simcluster.collectives.cost.algorithm_cost import AlgorithmChoice, LoadPhase
 from simcluster.collectives.cost.host_copies import host_path_rate
-from simcluster.collectives.step import Ints
 from simcluster.collectives.traffic import GRAIN, PhaseLoad
+from simcluster.number_arrays import Ints
 from simcluster.work import Kernel, Work
 
 PROCESSOR = "cpu"

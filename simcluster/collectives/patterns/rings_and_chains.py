@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from simcluster.collectives.group_site import GroupSite
-from simcluster.collectives.step import Ints
+from simcluster.number_arrays import Ints
 
 MOST_CYCLES = 5_000
 """Cycles of a partial mesh that are looked at when its links are shared out."""

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from simcluster.collectives.step import AlgorithmStep, GroupExchange, Ints, Sends
+from simcluster.collectives.step import AlgorithmStep, GroupExchange, Sends
+from simcluster.number_arrays import Ints
 
 
 def hop_counts(rounds: int, between: bool) -> tuple[int, int]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from simcluster.collectives.group_site import GroupSite
-from simcluster.collectives.step import AlgorithmStep, Ints, Sends
+from simcluster.collectives.step import AlgorithmStep, Sends
+from simcluster.number_arrays import Ints
 
 
 def switch_reduce(site: GroupSite, width: int, *, hops: tuple[int, int]) -> tuple[AlgorithmStep, ...]:

@@ -8,7 +8,8 @@ from functools import cache
 
 import numpy as np
 
-from simcluster.collectives.step import AlgorithmStep, Ints, Sends
+from simcluster.collectives.step import AlgorithmStep, Sends
+from simcluster.number_arrays import Ints
 
 ROOT = -1
 """The parent of a tree's root."""

@@ -11,7 +11,8 @@ from simcluster.collectives.algorithm import Algorithm
 from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
 from simcluster.collectives.patterns.rounds import all_to_all_round, star_round
-from simcluster.collectives.step import AlgorithmStep, ChunkLayout, Ints, Routine
+from simcluster.collectives.step import AlgorithmStep, ChunkLayout, Routine
+from simcluster.number_arrays import Ints
 
 INSIDE = (1, 0)
 BETWEEN = (0, 1)

@@ -8,7 +8,8 @@ import numpy as np
 
 from simcluster.cluster import Topology
 from simcluster.collectives.group_site import GroupSite
-from simcluster.collectives.step import GroupExchange, Ints
+from simcluster.collectives.step import GroupExchange
+from simcluster.number_arrays import Ints
 
 Counted: TypeAlias = tuple[Ints, Ints, float]
 """Senders and receivers of some sends, and how many like it each of them stands for."""

@@ -6,9 +6,10 @@ import numpy as np
 
 from simcluster.cluster import Topology, equal_rows
 from simcluster.collectives.group_site import GroupSite
-from simcluster.collectives.step import Floats, Ints, Routine
+from simcluster.collectives.step import Routine
 from simcluster.collectives.traffic.link_loads import PhaseLoad, normalised, numbered, phases
 from simcluster.collectives.traffic.unequal_parts import UnequalParts
+from simcluster.number_arrays import Floats, Ints
 
 
 def group_loads_of(

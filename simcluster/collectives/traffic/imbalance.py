@@ -7,9 +7,9 @@ import enum
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.collectives.step import Ints
 from simcluster.collectives.traffic.unequal_parts import UnequalParts
 from simcluster.deferred_dataclass import dataclass
+from simcluster.number_arrays import Ints
 
 UNIT = 2**20
 """What a part of average size counts; drawn numbers are rounded to it, the same on every machine."""

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from simcluster.cluster import Reach, Topology
 from simcluster.collectives.group_site import GroupSite
-from simcluster.collectives.step import AlgorithmStep, Floats, GroupExchange, Ints, Routine
+from simcluster.collectives.step import AlgorithmStep, GroupExchange, Routine
 from simcluster.collectives.traffic.exchange_counts import count_exchange
 from simcluster.collectives.traffic.unequal_parts import UnequalParts
 from simcluster.deferred_dataclass import dataclass
+from simcluster.number_arrays import Floats, Ints
 
 _Loaded: TypeAlias = tuple[Ints, Floats, NDArray[np.bool_]]
 

@@ -8,8 +8,9 @@ from dataclasses import field
 
 import numpy as np
 
-from simcluster.collectives.step import ChunkLayout, Floats, Ints
+from simcluster.collectives.step import ChunkLayout
 from simcluster.deferred_dataclass import dataclass
+from simcluster.number_arrays import Floats, Ints
 
 MOST = 2**53
 """Sums of whole numbers below it are exact in float64, in any order."""

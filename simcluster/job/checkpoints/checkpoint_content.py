@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.job.checkpoints.tensor_slices import TensorSlices, slices_of
 from simcluster.layout import Layout, Mesh
+from simcluster.number_arrays import Ints
 from simcluster.work import DType
-
-Ints = NDArray[np.int64]
 
 MASTER = "master"
 """What master copies are called behind their parameter."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.job.checkpoints.checkpoint_content import CheckpointContent, SavedTensor
 from simcluster.job.checkpoints.tensor_slices import TensorSlices, common_elements
-
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 
 @dataclass(frozen=True, eq=False)

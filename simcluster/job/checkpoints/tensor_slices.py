@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Layout, Mesh
-
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)

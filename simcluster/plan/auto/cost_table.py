@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
+from simcluster.number_arrays import Floats
 from simcluster.plan.auto.strategy_cost import IMPOSSIBLE, CostWeights, StrategyCost
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

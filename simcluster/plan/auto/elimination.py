@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
-from simcluster.plan.auto.cost_table import Floats
+from simcluster.number_arrays import Floats
 
 MOST_ENTRIES = 100_000_000
 """The largest table that is made, entries."""

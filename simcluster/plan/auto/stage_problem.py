@@ -8,8 +8,9 @@ from dataclasses import field
 import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
+from simcluster.number_arrays import Floats
 from simcluster.plan.auto.cost_graph import CostGraph
-from simcluster.plan.auto.cost_table import CostTable, Floats
+from simcluster.plan.auto.cost_table import CostTable
 from simcluster.plan.auto.elimination import Elimination, EliminationMemory, Variables
 
 

@@ -13,9 +13,10 @@ import numpy as np
 from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Layout, Mesh, MovementKind, Strategy
 from simcluster.model import TensorType
+from simcluster.number_arrays import Floats
 from simcluster.plan.auto.candidates import SearchMesh
 from simcluster.plan.auto.cost_model import CostModel
-from simcluster.plan.auto.cost_table import CostTable, Floats
+from simcluster.plan.auto.cost_table import CostTable
 from simcluster.plan.auto.movement_sequences import MovementSequences
 from simcluster.plan.auto.operator_collectives import forward_reductions, local_inputs, local_outputs
 from simcluster.plan.auto.operator_graph import OperatorKind

@@ -6,11 +6,9 @@ Source: ``distributed_sampler.cc`` of MindSpore r1.0 (minddata engine): strided,
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
-
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 
 def shard_rows(

@@ -12,11 +12,9 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
-
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 BucketCost = Callable[[int, int], int]
 """(begin, end) -> nanoseconds of the collective of the gradients begin .. end - 1."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
-
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 MULTIPLIER = 2_654_435_761
 """Spreads neighbours over a table: Knuth's multiplier of hashing (2^32 over the golden ratio)."""

@@ -9,16 +9,15 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
+from simcluster.number_arrays import Ints
 from simcluster.plan.pipeline.action import BACKWARD, FORWARD, INPUTS, RECOMPUTE, WEIGHTS, Action, Timetable
 from simcluster.plan.pipeline.virtual_stages import VirtualStages
 
 PATH = "parallel.schedule"
 
-Ints = NDArray[np.int64]
 
 _KINDS = (FORWARD, BACKWARD, INPUTS, WEIGHTS, RECOMPUTE)
 _F, _B, _I, _W, _R = range(len(_KINDS))

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from simcluster.collectives import Imbalance, ImbalanceLaw
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
-
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 ROUTING_PATH = "training.routing"
 """The key path of the section."""

@@ -25,17 +25,10 @@ from simcluster.collectives import (
     work_loads,
 )
 from simcluster.deferred_dataclass import dataclass
+from simcluster.number_arrays import Ints
 from simcluster.program.communication.collective_overrides import CollectiveRequests
 from simcluster.program.isa import BETWEEN_RANKS, WITH_SERVER, Instruction, InstructionKind, Program
-from simcluster.program.symmetry import (
-    TRANSFERS,
-    Axes,
-    GroupLoads,
-    Ints,
-    LinkLoading,
-    PlacedGroups,
-    pipeline_pairs,
-)
+from simcluster.program.symmetry import TRANSFERS, Axes, GroupLoads, LinkLoading, PlacedGroups, pipeline_pairs
 
 Use = tuple[Operation, int, CollectiveRequest, UnequalPartsByGroup | None]
 """An operation, its bytes, what is wanted of it, and the parts of each group where they are not equal."""

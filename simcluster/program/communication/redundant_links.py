@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster, Topology
+from simcluster.number_arrays import Ints
 from simcluster.program.communication.program_loads import ProgramLoads
-from simcluster.program.symmetry import GroupLoads, Ints
+from simcluster.program.symmetry import GroupLoads
 
 ROUNDING = 2.0**-50
 """Part by which a sum of rates may be wrong."""

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
+from simcluster.number_arrays import Ints
 from simcluster.program.isa.instruction import BlockExecution, Scope
 
-Ints = NDArray[np.int64]
 Name = TypeVar("Name")
 
 OF_RUN = -2

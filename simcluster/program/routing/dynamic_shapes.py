@@ -11,14 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Layout, Mesh
 from simcluster.model import Operator, TensorType
+from simcluster.number_arrays import Ints
 from simcluster.program.isa import Call, InstructionBlock, Slot
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

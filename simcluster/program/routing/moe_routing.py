@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.collectives import UnequalPartsByGroup
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.layout import Layout, Movement, MovementKind
 from simcluster.model import Operator, TensorType
+from simcluster.number_arrays import Ints
 from simcluster.plan import ROUTING_PATH, ExpertRouting, collective_bytes, expert_counts
 from simcluster.program.isa import (
     BlockExecution,
@@ -38,7 +38,6 @@ from simcluster.program.routing.dynamic_shapes import (
 )
 from simcluster.work import Kernel, Work
 
-Ints = NDArray[np.int64]
 Table = tuple[str, int]
 
 MOST_CODES = 2**17

@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.model import OUTPUT_LAYER
+from simcluster.number_arrays import Ints
 from simcluster.plan import BACKWARD as B_ACTION
 from simcluster.plan import FORWARD as F_ACTION
 from simcluster.plan import INPUTS, Action
@@ -21,8 +21,6 @@ from simcluster.program.lowering import BACKWARD, FORWARD, PREPARE, RECOMPUTE, W
 from simcluster.program.stages.stage_boundary import BoundaryTensor
 from simcluster.program.stages.stage_context import ONCE, StageContext
 from simcluster.program.stages.vocabulary_transfers import around_pass
-
-Ints = NDArray[np.int64]
 
 Half = tuple[str, int, int, bool, bool]
 """Kind, chunk and slice of a half of an action, whether it was recomputed ahead by an action of its own, and

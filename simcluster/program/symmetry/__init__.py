@@ -1,7 +1,7 @@
 """Which ranks behave alike: the coarsest equitable partition of ranks, groups and links."""
 
 from simcluster.program.symmetry.class_splits import find_class_splits
-from simcluster.program.symmetry.coloured_graph import GroupLoads, Ints
+from simcluster.program.symmetry.coloured_graph import GroupLoads
 from simcluster.program.symmetry.rank_classes import (
     TRANSFERS,
     Axes,
@@ -22,7 +22,6 @@ __all__ = [
     "ClassFlows",
     "ClassGroup",
     "GroupLoads",
-    "Ints",
     "LinkLoading",
     "PlacedGroups",
     "RankClasses",

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
-
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 GRAIN = 2.0**-20
 """What one unit of a load is of the load on the group's slowest link."""

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimulationError
-from simcluster.program.symmetry.coloured_graph import ColouredGraph, GroupLoads, Ints, RankGroups
+from simcluster.number_arrays import Ints
+from simcluster.program.symmetry.coloured_graph import ColouredGraph, GroupLoads, RankGroups
 
 Words = NDArray[np.uint64]
 

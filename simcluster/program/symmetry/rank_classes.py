@@ -16,8 +16,9 @@ import numpy as np
 from simcluster.cluster import NOMINAL, Cluster, Device, GroupPlacement
 from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Mesh
+from simcluster.number_arrays import Ints
 from simcluster.program.isa import Program
-from simcluster.program.symmetry.coloured_graph import ColouredGraph, GroupLoads, Ints, RankGroups
+from simcluster.program.symmetry.coloured_graph import ColouredGraph, GroupLoads, RankGroups
 from simcluster.program.symmetry.equitable_partition import (
     Colouring,
     ElementClasses,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 _SPARSE = 8
 """Numbers so many times as large as there are rows are sorted instead."""

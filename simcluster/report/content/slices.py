@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
+from simcluster.number_arrays import Ints
 from simcluster.trace import COMPUTE, Run, Table
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from simcluster.number_arrays import Ints
 
 BLOCK = 2**16
 """Numbers that are written at a time."""

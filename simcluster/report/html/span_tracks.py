@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
+from simcluster.number_arrays import Ints
 from simcluster.report.content import action_slices, distinct_rows, kernel_slices, stage_title
-from simcluster.report.html.packing import Ints, differences, packed_columns
+from simcluster.report.html.packing import differences, packed_columns
 from simcluster.trace import COMPUTE, Run, RunDocument, Table
 
 MOST_SPANS = 1_000_000

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
+from simcluster.number_arrays import Ints
 from simcluster.report.content import (
     Slices,
     action_slices,
@@ -32,8 +33,6 @@ from simcluster.report.perfetto.json_columns import (
 )
 from simcluster.report.perfetto.track_selection import TraceTrack, TraceTracks, select_tracks
 from simcluster.trace import COMPUTE, Run, Table
-
-Ints = NDArray[np.int64]
 
 BLOCK = 8192
 """Events that are text at a time."""

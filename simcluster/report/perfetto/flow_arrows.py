@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simcluster.number_arrays import Ints
 from simcluster.report.content import distinct_rows
 from simcluster.trace import Table
 
@@ -18,8 +18,6 @@ way round where a pipeline is folded."""
 
 _COPY = re.compile(r" \(chunk \d+\)(?=\.|$)")
 """What tells the copies of a tensor on one stage apart."""
-
-Ints = NDArray[np.int64]
 
 
 def ends(spans: Table) -> Table:

@@ -11,13 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.model import Graph, Instance, Model
+from simcluster.number_arrays import Ints
 from simcluster.work import DType
-
-Ints = NDArray[np.int64]
 
 _KEPT = 3
 """Layers that are left of a row of equal ones: its ends may hand over something else than those between."""

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster
 from simcluster.collectives import Operation
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import Prices, Workload
 from simcluster.model import Phase
+from simcluster.number_arrays import Ints
 from simcluster.program import (
     HostCalls,
     Instruction,
@@ -31,8 +31,6 @@ from simcluster.search.bounds.execution_spans import ExecutionSpan, ExecutionSpa
 from simcluster.search.bounds.few_layers import FewLayers
 from simcluster.search.bounds.flops_bound import least_kernel_time
 from simcluster.search.bounds.small_plan import TIMED, SmallPlan
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

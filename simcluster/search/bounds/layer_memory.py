@@ -10,15 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.model import MemoryPlace, Phase
+from simcluster.number_arrays import Ints
 from simcluster.program import Category, Scope, StageProgram
 from simcluster.search.bounds.few_layers import FewLayers
 from simcluster.search.bounds.small_plan import TIMED, SmallPlan
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.model import Phase
+from simcluster.number_arrays import Ints
 from simcluster.plan import BACKWARD, FORWARD, WEIGHTS, Schedule, VirtualStages
 from simcluster.search.bounds.layer_costs import LayerCosts, PhaseSpans
 from simcluster.search.bounds.layer_memory import LayerMemory
 from simcluster.search.bounds.stage_balance import balanced_layers
-
-Ints = NDArray[np.int64]
 
 _LOOKED_AT = 3
 """Stages, from the first and from the last, whose memory is bounded: those in between keep less."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.errors import PlanError
 from simcluster.job import CheckpointContent, SavedTensor
 from simcluster.layout import Layout
 from simcluster.model import MemoryPlace, TensorType
+from simcluster.number_arrays import Ints
 from simcluster.program import Category, PersistentBuffer, Program, StageProgram
-
-Ints = NDArray[np.int64]
 
 PARAMETERS = "parameters"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster, HostPath
 from simcluster.deferred_dataclass import dataclass
@@ -19,9 +18,8 @@ from simcluster.job import (
     SharedSpec,
     SourceSlices,
 )
+from simcluster.number_arrays import Ints
 from simcluster.program import BytesMoved
-
-Ints = NDArray[np.int64]
 
 PATH = "job.checkpoints"
 

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, ClassTiming, CodeEntries, LinkedPart
+from simcluster.number_arrays import Ints
 from simcluster.program import COMPUTE, InstructionKind, Program
 from simcluster.trace import NameIndex, Recording, Table
-
-Ints = NDArray[np.int64]
 
 KINDS = tuple(str(action) for action in InstructionKind)
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.engine import Who, meeting_of
+from simcluster.number_arrays import Floats
 from simcluster.program import Instruction, InstructionKind
 from simcluster.simulation.compose import BuiltScenario
-
-Floats = NDArray[np.float64]
 
 _MOVES_NOTHING = (InstructionKind.COMPUTE, InstructionKind.GATE, InstructionKind.RECEIVE)
 """What puts nothing on links; a receive beside its send."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.cluster import Cluster, GroupPlacement
 from simcluster.collectives import GroupExchange, Operation, Routine, algorithm_routine, group_site_of
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import Choices
+from simcluster.number_arrays import Floats, Ints
 from simcluster.program import (
     WITH_SERVER,
     Axes,
@@ -22,9 +22,6 @@ from simcluster.program import (
 )
 from simcluster.simulation.compose import BuiltScenario
 from simcluster.simulation.traffic.link_traffic import meetings
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 MOST_CELLS = 64
 """Rows and columns of the matrix."""
