@@ -65,9 +65,9 @@ class RecomputeSpec(Section):
     affected."""
 
     keep_outputs: tuple[Name, ...] = ()
-    """Which of these ``operators`` are under a checkpoint, by pattern, as Megatron's core of attention
-    (``["layers.*.attention.core*"]``) or what PyTorch's ``checkpoint()`` wraps: what other operators read of
-    them is kept, and they run again together, also those whose results only these others read."""
+    """Patterns of those ``operators`` that are recomputed as one region, as PyTorch's ``checkpoint()`` and
+    Megatron's core attention (``["layers.*.attention.core*"]``) are: the outputs that operators outside the
+    region read stay in memory, and the backward runs the whole region again."""
 
     collectives: StrictBool = Field(
         default=True, validation_alias=AliasChoices("collectives", "mp_comm_recompute")
