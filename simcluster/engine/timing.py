@@ -41,16 +41,16 @@ NONE_SLOWED = SlowedSegments(*np.zeros((4, 0), dtype=np.int64))
 
 @dataclass(frozen=True)
 class GroupTiming:
-    """What the classes of a group did: the times [entries, classes] of the entries of all streams, one stream
-    after another as ``part.begins`` says.
+    """What the classes of a group did: the times [entries + 1, classes] of the entries of all streams, one
+    stream after another as ``part.begins`` says.
 
-    Kernels are ready when they start: their ``arrivals`` are not recorded. ``slowed`` has the segments of
-    those classes that have any.
+    ``begun`` is when communication started; kernels start when they are ready, which is not recorded. The
+    last row of ``ends`` is 0, the end of ``NOTHING``. ``slowed`` has the segments of those classes that have
+    any.
     """
 
     group: PricedGroup
-    starts: Ints
-    arrivals: Ints
+    begun: Ints
     ends: Ints
     slowed: Mapping[int, SlowedSegments]
 
@@ -60,10 +60,26 @@ class GroupTiming:
         lasts = self.group.part.begins[1:] - 1
         return int(self.ends[lasts[lasts >= 0]].max(initial=0))
 
+    def ready(self, entries: Ints, columns: Ints | slice) -> Ints:
+        """When some entries could start: when the one before, and the one that each waits for, were over.
+
+        Of the classes of a slice [entries, classes], or [entries] of a class for each.
+        """
+        part = self.group.part
+        ready = self.ends[part.previous[entries], columns]
+        return np.maximum(ready, self.ends[part.awaited[entries], columns], out=ready)
+
+    def starts(self, entries: Ints, columns: Ints | slice) -> Ints:
+        """When some entries started, in the same shapes."""
+        kernels, starts = self.group.part.kernels, self.begun[entries, columns]
+        own = np.flatnonzero((entries >= kernels.start) & (entries < kernels.stop))
+        starts[own] = self.ready(entries[own], columns if isinstance(columns, slice) else columns[own])
+        return starts
+
     def are_alike(self, one: int, other: int) -> bool:
         """Whether two columns are certainly of classes that did everything at the same times."""
         kernels = self.group.part.kernels
-        recorded = self.starts, self.ends, self.arrivals[: kernels.start], self.arrivals[kernels.stop :]
+        recorded = self.ends, self.begun[: kernels.start], self.begun[kernels.stop : -1]
         return not self.slowed.keys() & {one, other} and all(
             np.array_equal(times[:, one], times[:, other]) for times in recorded
         )
@@ -94,18 +110,17 @@ class ClassTiming:
     @cached_property
     def starts(self) -> Sequence[Ints]:
         """By stream when every entry started."""
-        return self._streams(self.group.starts)
+        return self._streams(self.group.starts(self._entries, self.columns))
 
     @cached_property
     def arrivals(self) -> Sequence[Ints]:
         """By stream when every entry was ready."""
-        arrivals, compute = self._streams(self.group.arrivals), self.part.compute
-        return [*arrivals[:compute], self.starts[compute], *arrivals[compute + 1 :]]
+        return self._streams(self.group.ready(self._entries, self.columns))
 
     @cached_property
     def ends(self) -> Sequence[Ints]:
         """By stream when every entry ended."""
-        return self._streams(self.group.ends)
+        return self._streams(self.group.ends[:-1, self.columns])
 
     @property
     def stretched(self) -> Table:
@@ -113,8 +128,12 @@ class ClassTiming:
         slowed = self.group.slowed.get(self.column, NONE_SLOWED)
         return slowed.table(self.starts[self.part.compute])
 
+    @property
+    def _entries(self) -> Ints:
+        return np.arange(self.part.num_entries)
+
     def _streams(self, times: Ints) -> Sequence[Ints]:
-        return np.split(times[:, self.column], self.part.begins[1:-1])
+        return np.split(times[:, 0], self.part.begins[1:-1])
 
 
 @dataclass(frozen=True)

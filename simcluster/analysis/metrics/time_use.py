@@ -64,7 +64,10 @@ class _TimeUse:
         sizes = np.array(self.placed.classes.sizes, dtype=np.int64)[np.array(indices)]
         first = self.placed.classes.representatives[indices[0]]
         self._add_kernels(group, sizes, self.placed.cluster.fleet([first]).device)
-        under_way = ((group.ends - group.starts) * sizes).sum(axis=1)
+        under_way = np.zeros(group.group.part.num_entries, dtype=np.int64)
+        for _, entries, _ in group.group.part.communication():
+            over, begun = (times[entries] @ sizes for times in (group.ends, group.begun))
+            under_way[entries] = over - begun
         for place, spent, count in group.group.part.sums_by_place(under_way):
             known = self.moved.setdefault(place, np.zeros(2, dtype=np.int64))
             known += spent, count * int(sizes.sum())

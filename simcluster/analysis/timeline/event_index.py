@@ -81,12 +81,13 @@ class EventIndex:
         """When chosen instructions start, then when they end, then their arrivals; and time 0."""
         entry, kernel, place = (known[chosen] for known in (self.entry, self.kernel, self.place_in_entry))
         kernels = np.flatnonzero(kernel != NOTHING)
-        count, width = len(entry), timing.starts[:1, columns].shape[1]
+        count, width = len(entry), timing.ends[:1, columns].shape[1]
         times = np.empty((3 * count + 1, width), dtype=np.int64)
         times[-1] = 0
         by_event = times[:-1].reshape(3, count, width)
-        for event, recorded in {START: timing.starts, END: timing.ends, ARRIVAL: timing.arrivals}.items():
-            by_event[event] = recorded[:, columns][entry]
+        by_event[START] = timing.starts(entry, columns)
+        by_event[END] = timing.ends[entry, columns]
+        by_event[ARRIVAL] = timing.ready(entry, columns)
         entry, kernel, place = entry[kernels], kernel[kernels], place[kernels]
         begins, ends = _within_entries(timing, columns)
         start = by_event[START][kernels]
@@ -128,7 +129,7 @@ def _slow(times: Ints, rows: Ints, entry: Ints, place: Ints, timing: GroupTiming
 
     The kernels of some ``rows`` are in an ``entry`` of the compute stream each, at a ``place`` in it.
     """
-    for column, number in enumerate(range(timing.starts.shape[1])[columns]):
+    for column, number in enumerate(range(timing.ends.shape[1])[columns]):
         slowed = timing.slowed.get(number)
         if slowed is not None:
             first = np.full(len(timing.group.part.segments.which), NOTHING, dtype=np.int64)

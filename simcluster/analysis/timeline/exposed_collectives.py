@@ -51,7 +51,7 @@ def _charge(by_entry: Ints, piece: GapPieces, sizes: Ints, group: GroupTiming) -
         first = int(part.begins[np.searchsorted(part.begins, last, side="right") - 1])
         rows = slice(first, int(last) + 1)
         under_way = np.minimum(group.ends[rows, of_column], until) - np.maximum(
-            group.starts[rows, of_column], since
+            group.begun[rows, of_column], since
         )
         under_way = np.maximum(under_way, 0)
         under_way[-1] += until - since - under_way.sum()

@@ -167,7 +167,7 @@ record("stretched", "pace entry first_kernel")
 Arrays = namedtuple(
     "Arrays",
     "totals streams entries kinds transfers phases vectors loads slots links nodes segments work paces "
-    "part_end workloads changes traffic heap stack touched marked found starts arrivals ends stretched "
+    "part_end workloads changes traffic heap stack touched marked found begun ends stretched "
     "kernel_end gated opens gates",
 )
 """A run: what it is made of, and where it is; those of ``KINDS`` are records, the others integers.
@@ -175,8 +175,8 @@ Arrays = namedtuple(
 ``work`` has by part of a kernel its nanoseconds at full rate, ``part_end`` by part of the segments that run
 when it ends at the rates of now, ``kernel_end`` by kernel of slowed segments when it ended. ``stack`` are
 the streams that go on at this instant, the next one last; ``touched`` the links on which something changed at
-this instant, then those reached from them; ``marked`` those of one round of finding rates. ``starts``,
-``arrivals`` (of communication) and ``ends`` are times by entry of every stream: those of one group and stream
-after another, in rows of the classes. The ``heap`` is a binary heap of events: the earliest first, of one
-time by their order; ``changes`` are in the order of their times.
+this instant, then those reached from them; ``marked`` those of one round of finding rates. ``begun``
+(the start of communication) and ``ends`` are times by entry of every stream, in rows of the classes: those of
+one group and stream after another, and behind each group one row more. The ``heap`` is a binary heap of
+events: the earliest first, of one time by their order; ``changes`` are in the order of their times.
 """

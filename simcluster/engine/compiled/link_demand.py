@@ -80,7 +80,7 @@ class _Flows:
 def flows_alone(
     groups: Sequence[PricedGroup],
     rows: Sequence[GroupRows],
-    starts: Ints,
+    begun: Ints,
     transfers: Sequence[Transfer],
     links: Links,
 ) -> tuple[int, int]:
@@ -88,18 +88,18 @@ def flows_alone(
     may keep another from the rate that it has alone, ``NEVER`` if none does.
     """
     phases = _Phases.of(transfers, links)
-    flows = list(_flows(groups, rows, starts))
+    flows = list(_flows(groups, rows, begun))
     count = sum(len(kind.starts) * int(np.diff(phases.first)[kind.transfers].sum()) for kind in flows)
     return count, _first_overload(flows, phases, links) if flows else NEVER
 
 
-def _flows(groups: Sequence[PricedGroup], rows: Sequence[GroupRows], starts: Ints) -> Iterator[_Flows]:
+def _flows(groups: Sequence[PricedGroup], rows: Sequence[GroupRows], begun: Ints) -> Iterator[_Flows]:
     tellers: dict[int, int] = {}
     for group, own in zip(groups, rows, strict=True):
         for number, kinds in enumerate(own.kinds):
             if not kinds.size:
                 continue
-            which, table = group.part.kinds(number).which, own.of_group(starts)[group.part.entries(number)]
+            which, table = group.part.kinds(number).which, own.of_group(begun)[group.part.entries(number)]
             streams = own.streams + number
             for kind in range(kinds.shape[1]):
                 slots, carried = kinds["slot"][:, kind], kinds["transfer"][:, kind]

@@ -61,18 +61,17 @@ def time_in_program_order(
     if any(lane.entry < lane.end for lane in lanes):
         return None
     progress.update(done, max(lane.reached for lane in lanes))
-    num_flows, overload = flows_alone(classes.groups, rows, arrays.starts, transfers, links)
+    num_flows, overload = flows_alone(classes.groups, rows, arrays.begun, transfers, links)
     return overload - 1, num_flows
 
 
 @dataclass
 class _Columns:
-    """A group in time: its times [entries, classes] as in ``GroupTiming``; by entry what it waits for, what
-    it does as in ``entries``, and whether it is over.
+    """A group in time: its times [entries + 1, classes] as in ``GroupTiming``; by entry what it waits for,
+    what it does as in ``entries``, and whether it is over.
     """
 
-    starts: Ints
-    arrivals: Ints
+    begun: Ints
     ends: Ints
     awaited: list[int]
     what: list[int]
@@ -123,19 +122,20 @@ class _Lane:
         columns, entry = self.columns, self.entry
         what, awaited = columns.what[entry], columns.awaited[entry]
         before = columns.ends[entry - 1] if entry > self.begin else 0
-        ready = columns.starts[entry] if self.meetings is None else columns.arrivals[entry]
-        np.maximum(before, columns.ends[awaited] if awaited != NONE else 0, out=ready)
+        # Whoever meets others is ready until it starts.
+        ready = columns.ends[entry]
+        np.maximum(before, columns.ends[awaited], out=ready)
         if self.meetings is not None:
             if what != NONE:
                 self.arrived = True
                 return self.meetings[what].arrive()
-            columns.starts[entry] = ready
-        return self.finish(self.spent[what] if what != NONE else 0)
+            columns.begun[entry] = ready
+        return self.finish(ready, self.spent[what] if what != NONE else 0)
 
-    def finish(self, spent: Ints | int) -> int:
-        """The entry, whose starts are known, is over for all classes."""
+    def finish(self, starts: Ints, spent: Ints | int) -> int:
+        """The entry is over for all classes, so long after it has started."""
         columns, entry = self.columns, self.entry
-        np.add(columns.starts[entry], spent, out=columns.ends[entry])
+        np.add(starts, spent, out=columns.ends[entry])
         columns.over[entry] = 1
         self.entry, self.arrived = entry + 1, False
         return columns.ends.shape[1]
@@ -159,12 +159,13 @@ class _Meeting:
         if kinds not in self._ways:
             self._ways[kinds] = self._way(kinds)
         order, first, which = self._ways[kinds]
-        arrivals = np.concatenate([lane.columns.arrivals[lane.entry] for lane in self.lanes])
+        arrivals = np.concatenate([lane.columns.ends[lane.entry] for lane in self.lanes])
         met = np.maximum.reduceat(arrivals.take(order), first)
         done = 0
         for lane, kind, own in zip(self.lanes, kinds, which, strict=True):
-            met.take(own, out=lane.columns.starts[lane.entry], mode="clip")  # others make a copy
-            done += lane.finish(lane.spent[kind])
+            starts = lane.columns.begun[lane.entry]
+            met.take(own, out=starts, mode="clip")  # others make a copy
+            done += lane.finish(starts, lane.spent[kind])
         return done
 
     def _way(self, kinds: tuple[int, ...]) -> tuple[Ints, Ints, list[Ints]]:
@@ -189,8 +190,7 @@ def _lanes(
     part = group.part
     what = [part.segments.which if n == part.compute else part.kinds(n).which for n in range(len(own.kinds))]
     columns = _Columns(
-        own.of_group(arrays.starts),
-        own.of_group(arrays.arrivals),
+        own.of_group(arrays.begun),
         own.of_group(arrays.ends),
         part.awaited.tolist(),
         np.concatenate(what).tolist(),

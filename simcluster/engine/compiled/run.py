@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from simcluster.engine.communication import ClassGates, Links, Transfer, gate_reason
-from simcluster.engine.compiled.arrays import TOO_LATE, Arrays
+from simcluster.engine.compiled.arrays import NONE, TOO_LATE, Arrays
 from simcluster.engine.compiled.loop import ASKS, ENDED, FULL, PAUSED, begin_run, resume_run, run_slice
 from simcluster.engine.compiled.program_order import time_in_program_order
 from simcluster.engine.compiled.stream_steps import BEGIN, READY
@@ -42,6 +43,8 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
     builder = TableBuilder(links)
     rows = [builder.add_workload(classes) for classes in workloads]
     arrays, transfers = builder.arrays(), list(builder.transfers)
+    for group in chain(*rows):
+        group.of_group(arrays.ends)[NONE] = 0
     progress.total = sum(classes.num_entries for classes in workloads)
     sure, num_flows = None, None
     if _goes_in_program_order(workloads[0], builder):
@@ -137,9 +140,9 @@ def _timing(classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays, n
 def _group_timing(
     group: PricedGroup, rows: GroupRows, arrays: Arrays, slowed: dict[int, SlowedSegments]
 ) -> GroupTiming:
-    starts, arrivals, ends = map(rows.of_group, (arrays.starts, arrays.arrivals, arrays.ends))
+    begun, ends = rows.of_group(arrays.begun), rows.of_group(arrays.ends)
     own_slowed = {column: slowed[pace] for column, pace in enumerate(rows.paces.tolist()) if pace in slowed}
-    return GroupTiming(group, starts, arrivals, ends, own_slowed)
+    return GroupTiming(group, begun, ends, own_slowed)
 
 
 def _slowed_segments(arrays: Arrays) -> dict[int, SlowedSegments]:

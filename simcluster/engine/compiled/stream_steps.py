@@ -123,9 +123,7 @@ def _sleep(r: Arrays, stream: int, span: int, mode: int) -> int:
 @compiled
 def _begin_kernels(r: Arrays, stream: int) -> int:
     """Starts an entry of kernels."""
-    now, entry = r.totals[0].now, r.streams[stream].done
-    if r.workloads[r.streams[stream].workload].round == 0:
-        r.starts[row_of(r, stream, entry)] = now
+    entry = r.streams[stream].done
     what = r.entries[r.streams[stream].first_entry + entry].what
     if what == NONE:
         return OVER
@@ -191,8 +189,6 @@ def _open_gates(r: Arrays, stream: int) -> None:
 def _arrive(r: Arrays, stream: int) -> int:
     """A stream of communication is ready for its entry; the last one to arrive carries the bytes for all."""
     now, entry = r.totals[0].now, r.streams[stream].done
-    if r.workloads[r.streams[stream].workload].round == 0:
-        r.arrivals[row_of(r, stream, entry)] = now
     if r.entries[r.streams[stream].first_entry + entry].what == NONE:
         return OVER
     kind = _kind(r, stream)
@@ -272,7 +268,7 @@ def _end_entry(r: Arrays, stream: int) -> int:
         r.ends[row] = r.totals[0].now
         if not r.streams[stream].kernels:
             only_waits = r.entries[r.streams[stream].first_entry + entry].what == NONE
-            r.starts[row] = r.arrivals[row] if only_waits else r.slots[r.kinds[_kind(r, stream)].slot].met_at
+            r.begun[row] = r.ends[row] if only_waits else r.slots[r.kinds[_kind(r, stream)].slot].met_at
     if len(r.gated) > 1 and not r.streams[stream].kernels:
         _open_gates(r, stream)
     r.streams[stream].done = entry + 1

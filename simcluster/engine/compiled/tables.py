@@ -33,7 +33,7 @@ class GroupRows:
     kinds: Sequence[Records]
 
     def of_group(self, times: Ints) -> Ints:
-        """Its own [entries, classes] of all times."""
+        """Its own [entries + 1, classes] of all times."""
         return times[self.times].reshape(-1, len(self.streams))
 
 
@@ -132,6 +132,7 @@ class TableBuilder:
                 streams[name][own] = column
             every.append(kinds)
             self.times += len(stream) * width
+        self.times += width
         return GroupRows(first, paces, slice(times, self.times), every)
 
     def _first_entries(self, part: LinkedPart) -> list[int]:
@@ -274,8 +275,7 @@ class TableBuilder:
             marked=zeros(len(links.capacity)),
             found=records("found", len(slots)),
             # NumPy asks for huge pages for what it need not set to zero.
-            starts=np.empty(self.times, dtype=np.int64),
-            arrivals=np.empty(self.times, dtype=np.int64),
+            begun=np.empty(self.times, dtype=np.int64),
             ends=np.empty(self.times, dtype=np.int64),
             stretched=records("stretched", MANY_KERNELS if self.paces else 1),
             kernel_end=zeros(MANY_KERNELS * bool(self.paces) + parts),

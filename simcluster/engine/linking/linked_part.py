@@ -114,6 +114,13 @@ class LinkedPart:
         return np.where(other == NOTHING, NOTHING, self.begins[other] + position - 1)
 
     @cached_property
+    def previous(self) -> Ints:
+        """By entry of all streams the one before on its stream, or ``NOTHING``."""
+        previous = np.arange(self.num_entries) - 1
+        previous[self.begins[:-1][np.diff(self.begins) > 0]] = NOTHING
+        return previous
+
+    @cached_property
     def segments(self) -> Segments:
         """The entries of the compute stream."""
         begins = self.bases[:, self.compute]

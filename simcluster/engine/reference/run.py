@@ -188,20 +188,17 @@ class _Run:
     def _group_timing(self, group: PricedGroup) -> GroupTiming:
         """What the streams of the classes of a group recorded, as columns."""
         streams = [self.streams[index] for index in group.indices]
-        shape = group.part.num_entries, len(group.indices)
-        starts, arrivals, ends = (np.empty(shape, dtype=np.int64) for _ in range(3))
+        begun, ends = np.zeros((2, group.part.num_entries + 1, len(group.indices)), dtype=np.int64)
         for column, own in enumerate(streams):
             for number, stream in enumerate(own):
                 rows = group.part.entries(number)
-                starts[rows, column], ends[rows, column] = stream.starts, stream.ends
-                if number != group.part.compute:
-                    arrivals[rows, column] = stream.arrivals
+                begun[rows, column], ends[rows, column] = stream.starts, stream.ends
         slowed = {
             column: slowed_segments(pace)
             for column, index in enumerate(group.indices)
             if (pace := self.paces[index]) is not None and pace.stretched
         }
-        return GroupTiming(group, starts, arrivals, ends, slowed)
+        return GroupTiming(group, begun, ends, slowed)
 
 
 def _durations(segments: Segments, kernels: Ints) -> list[int]:
