@@ -20,6 +20,9 @@ SLACK = 2.0**-30
 Far more than float sums of rates can lose: below it, sharing gives all of them the very rate they have alone.
 """
 
+WATCHED = 2**12
+"""Links that are watched at once."""
+
 EXACT = 2.0**52
 """Sums of whole numbers up to this are exact."""
 
@@ -69,12 +72,18 @@ class Demand(NamedTuple):
 @dataclass(frozen=True)
 class _Flows:
     """One kind of communication of the classes of a group, each flow told once: the ``slots`` and the
-    ``transfers`` of those who tell it, and the times [entries, tellers] at which it starts.
+    ``transfers`` of those who tell it, and the rows and columns of the times of a stream at which it starts.
     """
 
     slots: Ints
     transfers: Ints
-    starts: Ints
+    times: Ints
+    rows: Ints
+    columns: Ints
+
+    def starts(self, places: Ints) -> Ints:
+        """The times [rows, places] at which some of those who tell it start."""
+        return self.times[self.rows[:, np.newaxis], self.columns[places]]
 
 
 def flows_alone(
@@ -89,7 +98,7 @@ def flows_alone(
     """
     phases = _Phases.of(transfers, links)
     flows = list(_flows(groups, rows, begun))
-    count = sum(len(kind.starts) * int(np.diff(phases.first)[kind.transfers].sum()) for kind in flows)
+    count = sum(len(kind.rows) * int(np.diff(phases.first)[kind.transfers].sum()) for kind in flows)
     return count, _first_overload(flows, phases, links) if flows else NEVER
 
 
@@ -110,22 +119,28 @@ def _flows(groups: Sequence[PricedGroup], rows: Sequence[GroupRows], begun: Ints
                 telling = np.flatnonzero((np.array(told) == streams) & (carried != NONE))
                 if telling.size:
                     entries = np.flatnonzero(which == kind)
-                    yield _Flows(slots[telling], carried[telling], table[np.ix_(entries, telling)])
+                    yield _Flows(slots[telling], carried[telling], table, entries, telling)
 
 
 def _first_overload(flows: Sequence[_Flows], phases: _Phases, links: Links) -> int:
     crowded = first_overloads(_windows(flows, phases, links), links.capacity)
-    demands = []
-    for kind in flows:
-        place, phase, link, rate = phases.loads(kind.transfers, links)
-        watched = np.flatnonzero(crowded[link] < NEVER)
-        place, phase, link, rate = place[watched], phase[watched], link[watched], rate[watched]
-        begin = kind.starts[:, place] + phases.begin[phase]
-        end = np.maximum(kind.starts[:, place] + phases.end[phase], begin + 1)
-        entry, row = np.nonzero(end > crowded[link])
-        demands.append(Demand(link[row], begin[entry, row], end[entry, row], rate[row]))
-    together = Demand(*map(np.concatenate, zip(*demands, strict=True)))
-    return int(first_overloads(together, links.capacity).min(initial=NEVER))
+    least = NEVER
+    # A part of the links after another: all flows on all of them may be many.
+    part_of = np.cumsum(crowded < NEVER) // WATCHED
+    for part in range(int(part_of.max(initial=0)) + 1):
+        demands = []
+        for kind in flows:
+            place, phase, link, rate = phases.loads(kind.transfers, links)
+            watched = np.flatnonzero((crowded[link] < NEVER) & (part_of[link] == part))
+            place, phase, link, rate = place[watched], phase[watched], link[watched], rate[watched]
+            starts = kind.starts(place)
+            begin, end = starts + phases.begin[phase], starts + phases.end[phase]
+            end = np.maximum(end, begin + 1)
+            entry, row = np.nonzero(end > crowded[link])
+            demands.append(Demand(link[row], begin[entry, row], end[entry, row], rate[row]))
+        together = Demand(*map(np.concatenate, zip(*demands, strict=True)))
+        least = min(least, int(first_overloads(together, links.capacity).min(initial=NEVER)))
+    return least
 
 
 def _windows(flows: Sequence[_Flows], phases: _Phases, links: Links) -> Demand:
@@ -133,7 +148,8 @@ def _windows(flows: Sequence[_Flows], phases: _Phases, links: Links) -> Demand:
     users = []
     for kind in flows:
         place, phase, link, rate = phases.loads(kind.transfers, links)
-        begin, end = kind.starts.min(axis=0)[place], kind.starts.max(axis=0)[place]
+        starts = kind.starts(np.arange(len(kind.slots)))
+        begin, end = starts.min(axis=0)[place], starts.max(axis=0)[place]
         end = np.maximum(end + phases.end[phase], begin + 1)
         users.append((kind.slots[place], link, begin, end, rate))
     slot, link, begin, end, rate = map(np.concatenate, zip(*users, strict=True))
