@@ -135,8 +135,8 @@ class EntryGraph:
 def _columns(block: EntryBlock) -> tuple[Ints, ...]:
     """Starts, when it was ready, ends, previous and awaited of all its entries."""
     part, timing = block.part, block.timing
-    entries, every = np.arange(part.num_entries), slice(None)
-    times = timing.starts(entries, every), timing.ready(entries, every), timing.ends[:-1]
+    ready, starts = timing.begins(np.arange(part.num_entries), slice(None))
+    times = starts, ready, timing.ends[:-1]
     waits = map(block.spread, (part.previous, part.awaited))
     return *(column.ravel() for column in times), *waits
 

@@ -85,9 +85,8 @@ class EventIndex:
         times = np.empty((3 * count + 1, width), dtype=np.int64)
         times[-1] = 0
         by_event = times[:-1].reshape(3, count, width)
-        by_event[START] = timing.starts(entry, columns)
+        by_event[ARRIVAL], by_event[START] = timing.begins(entry, columns)
         by_event[END] = timing.ends[entry, columns]
-        by_event[ARRIVAL] = timing.ready(entry, columns)
         entry, kernel, place = entry[kernels], kernel[kernels], place[kernels]
         begins, ends = _within_entries(timing, columns)
         start = by_event[START][kernels]

@@ -126,8 +126,9 @@ class GroupGaps:
         later = np.flatnonzero(rows.last > rows.entry)
         over[later] = np.where(over[later] == times.ready(rows.last[later], every), over[later], 0)
         until = np.where(over > before, over, since)
-        begun = np.maximum(since, np.minimum(until, times.starts(rows.awaited, every)))
-        ready = np.maximum(since, np.minimum(begun, times.ready(rows.awaited, every)))
+        ready, begun = times.begins(rows.awaited, every)
+        begun = np.maximum(since, np.minimum(until, begun))
+        ready = np.maximum(since, np.minimum(begun, ready))
         gap, column, awaited = rows.gap[:, None], np.arange(len(self.columns))[None], rows.awaited[:, None]
         cause, late = self._causes[number]
         yield GapPieces(gap, column, begun, until, cause, awaited)
@@ -139,9 +140,10 @@ class GroupGaps:
         """The pieces of what is left of gaps, back through what the awaited entries had to wait for."""
         gap, column, since, until, entry = map(np.concatenate, zip(*left, strict=True))
         while len(gap):
-            begun = np.maximum(since, np.minimum(until, self._times.starts(entry, column)))
+            ready, begun = self._times.begins(entry, column)
+            begun = np.maximum(since, np.minimum(until, begun))
             # Ready but not started: the other members of the group are late. No kernel is.
-            ready = np.maximum(since, np.minimum(begun, self._times.ready(entry, column)))
+            ready = np.maximum(since, np.minimum(begun, ready))
             stream = self._stream_of[entry]
             for number in np.unique(stream).tolist():
                 own = stream == number
@@ -193,10 +195,9 @@ class GroupGaps:
     @cached_property
     def _times(self) -> GroupTiming:
         """The times of these columns only."""
-        whole = self.timing
-        if list(self.columns) == list(range(len(whole.group.indices))):
-            return whole
-        return GroupTiming(whole.group, whole.begun[:, self.columns], whole.ends[:, self.columns], {})
+        if list(self.columns) == list(range(len(self.timing.group.indices))):
+            return self.timing
+        return self.timing.chosen(self.columns)
 
     @property
     def _part(self) -> LinkedPart:

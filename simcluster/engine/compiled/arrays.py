@@ -54,15 +54,15 @@ slice; why the run has failed.
 
 record(
     "streams",
-    "first_entry length class_stream kernels pace workload times stride row done mode wait_until "
-    "first_waiter next_waiter next_member phase carried_since",
+    "first_entry length class_stream kernels pace workload times stride begun meetings row done mode "
+    "wait_until first_waiter next_waiter next_member phase carried_since",
 )
 """A stream: its first entry (equal classes share entries), and how many it has; the first stream of its
 class; 1 if it runs kernels; the pace of its class's kernels, or ``NONE`` if nothing slows them; its workload;
-where the times of its first entry are recorded, and how far those of the next are from them; its first
-segment, or its first kind of communication. Then how many entries have ended, and where it goes on; the
-position it waits for, who waits for it, and who waits for the same after it; who has arrived at the same
-meeting after it; the phase that it carries, and since when.
+where the end of its first entry is recorded, and how far that of the next is from it; where its start is, if
+it communicates, and how far that of the next; its first segment, or its first kind of communication. Then how
+many entries have ended, and where it goes on; the position it waits for, who waits for it, and who waits for
+the same after it; who has arrived at the same meeting after it; the phase that it carries, and since when.
 """
 
 record("entries", "wait_stream wait_position what")
@@ -176,7 +176,8 @@ Arrays = namedtuple(
 when it ends at the rates of now, ``kernel_end`` by kernel of slowed segments when it ended. ``stack`` are
 the streams that go on at this instant, the next one last; ``touched`` the links on which something changed at
 this instant, then those reached from them; ``marked`` those of one round of finding rates. ``begun``
-(the start of communication) and ``ends`` are times by entry of every stream, in rows of the classes: those of
-one group and stream after another, and behind each group one row more. The ``heap`` is a binary heap of
-events: the earliest first, of one time by their order; ``changes`` are in the order of their times.
+(when communication starts) and ``ends`` are times by entry of every stream, those of one group and stream
+after another: in rows of those who always meet, and in rows of the classes, one more behind each group. The
+``heap`` is a binary heap of events: the earliest first, of one time by their order; ``changes`` are in the
+order of their times.
 """

@@ -9,7 +9,7 @@ import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import Links, Transfer
-from simcluster.engine.compiled.arrays import NEVER, NONE
+from simcluster.engine.compiled.arrays import NEVER, NONE, Arrays
 from simcluster.engine.compiled.tables import GroupRows
 from simcluster.engine.pricing import PricedGroup
 from simcluster.number_arrays import Floats, Ints, offsets, rows_of_lists
@@ -89,26 +89,27 @@ class _Flows:
 def flows_alone(
     groups: Sequence[PricedGroup],
     rows: Sequence[GroupRows],
-    begun: Ints,
+    arrays: Arrays,
     transfers: Sequence[Transfer],
     links: Links,
 ) -> tuple[int, int]:
-    """How many flows there are, of transfers that start at these times; and the first time (ns) at which one
-    may keep another from the rate that it has alone, ``NEVER`` if none does.
+    """How many flows there are, of transfers that start as ``arrays`` says; and the first time (ns) at which
+    one may keep another from the rate that it has alone, ``NEVER`` if none does.
     """
     phases = _Phases.of(transfers, links)
-    flows = list(_flows(groups, rows, begun))
+    flows = list(_flows(groups, rows, arrays))
     count = sum(len(kind.rows) * int(np.diff(phases.first)[kind.transfers].sum()) for kind in flows)
     return count, _first_overload(flows, phases, links) if flows else NEVER
 
 
-def _flows(groups: Sequence[PricedGroup], rows: Sequence[GroupRows], begun: Ints) -> Iterator[_Flows]:
+def _flows(groups: Sequence[PricedGroup], rows: Sequence[GroupRows], arrays: Arrays) -> Iterator[_Flows]:
     tellers: dict[int, int] = {}
     for group, own in zip(groups, rows, strict=True):
+        starts = own.starts(arrays)
         for number, kinds in enumerate(own.kinds):
             if not kinds.size:
                 continue
-            which, table = group.part.kinds(number).which, own.of_group(begun)[group.part.entries(number)]
+            which, begun = group.part.kinds(number).which, starts[number]
             streams = own.streams + number
             for kind in range(kinds.shape[1]):
                 slots, carried = kinds["slot"][:, kind], kinds["transfer"][:, kind]
@@ -119,7 +120,8 @@ def _flows(groups: Sequence[PricedGroup], rows: Sequence[GroupRows], begun: Ints
                 telling = np.flatnonzero((np.array(told) == streams) & (carried != NONE))
                 if telling.size:
                     entries = np.flatnonzero(which == kind)
-                    yield _Flows(slots[telling], carried[telling], table, entries, telling)
+                    columns = begun.meeting[telling]
+                    yield _Flows(slots[telling], carried[telling], begun.times, entries, columns)
 
 
 def _first_overload(flows: Sequence[_Flows], phases: _Phases, links: Links) -> int:

@@ -44,7 +44,7 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
     rows = [builder.add_workload(classes) for classes in workloads]
     arrays, transfers = builder.arrays(), list(builder.transfers)
     for group in chain(*rows):
-        group.of_group(arrays.ends)[NONE] = 0
+        group.ends(arrays)[NONE] = 0
     progress.total = sum(classes.num_entries for classes in workloads)
     sure, num_flows = None, None
     if _goes_in_program_order(workloads[0], builder):
@@ -140,9 +140,8 @@ def _timing(classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays, n
 def _group_timing(
     group: PricedGroup, rows: GroupRows, arrays: Arrays, slowed: dict[int, SlowedSegments]
 ) -> GroupTiming:
-    begun, ends = rows.of_group(arrays.begun), rows.of_group(arrays.ends)
     own_slowed = {column: slowed[pace] for column, pace in enumerate(rows.paces.tolist()) if pace in slowed}
-    return GroupTiming(group, begun, ends, own_slowed)
+    return GroupTiming(group, rows.starts(arrays), rows.ends(arrays), own_slowed)
 
 
 def _slowed_segments(arrays: Arrays) -> dict[int, SlowedSegments]:

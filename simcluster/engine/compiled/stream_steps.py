@@ -264,11 +264,10 @@ def _end_entry(r: Arrays, stream: int) -> int:
     """An entry is over: those who waited for it go on before the stream does."""
     entry = r.streams[stream].done
     if r.workloads[r.streams[stream].workload].round == 0:
-        row = row_of(r, stream, entry)
-        r.ends[row] = r.totals[0].now
-        if not r.streams[stream].kernels:
-            only_waits = r.entries[r.streams[stream].first_entry + entry].what == NONE
-            r.begun[row] = r.ends[row] if only_waits else r.slots[r.kinds[_kind(r, stream)].slot].met_at
+        r.ends[row_of(r, stream, entry)] = r.totals[0].now
+        if not r.streams[stream].kernels and r.entries[r.streams[stream].first_entry + entry].what != NONE:
+            begun = r.streams[stream].begun + entry * r.streams[stream].meetings
+            r.begun[begun] = r.slots[r.kinds[_kind(r, stream)].slot].met_at
     if len(r.gated) > 1 and not r.streams[stream].kernels:
         _open_gates(r, stream)
     r.streams[stream].done = entry + 1

@@ -121,6 +121,14 @@ class LinkedPart:
         return previous
 
     @cached_property
+    def communicates(self) -> Ints:
+        """By entry of all streams its stream, if it communicates; ``NOTHING`` of kernels and mere waits."""
+        streams = np.full(self.num_entries, NOTHING)
+        for number, own, kinds in self.communication():
+            streams[own] = np.where(kinds.which == NOTHING, NOTHING, number)
+        return streams
+
+    @cached_property
     def segments(self) -> Segments:
         """The entries of the compute stream."""
         begins = self.bases[:, self.compute]

@@ -17,7 +17,7 @@ from simcluster.engine.reference.flows import NEVER, Network
 from simcluster.engine.reference.gates import GateCounter, StreamGates
 from simcluster.engine.reference.pace import Pace, Segment, segments_of, slowed_segments
 from simcluster.engine.reference.streams import Meeting, SimEvents, Stream, run_kernels, run_transfers
-from simcluster.engine.timing import GroupTiming, Timing
+from simcluster.engine.timing import CommunicationStarts, GroupTiming, Timing
 from simcluster.errors import SimulationError
 from simcluster.number_arrays import Ints
 from simcluster.program import StepGate
@@ -188,11 +188,13 @@ class _Run:
     def _group_timing(self, group: PricedGroup) -> GroupTiming:
         """What the streams of the classes of a group recorded, as columns."""
         streams = [self.streams[index] for index in group.indices]
-        begun, ends = np.zeros((2, group.part.num_entries + 1, len(group.indices)), dtype=np.int64)
+        starts, ends = np.zeros((2, group.part.num_entries + 1, len(streams)), dtype=np.int64)
         for column, own in enumerate(streams):
             for number, stream in enumerate(own):
                 rows = group.part.entries(number)
-                begun[rows, column], ends[rows, column] = stream.starts, stream.ends
+                starts[rows, column], ends[rows, column] = stream.starts, stream.ends
+        of_streams = np.split(starts, group.part.begins[1:-1])
+        begun = [CommunicationStarts(times, np.arange(len(streams))) for times in of_streams]
         slowed = {
             column: slowed_segments(pace)
             for column, index in enumerate(group.indices)
