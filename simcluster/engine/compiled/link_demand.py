@@ -103,7 +103,7 @@ def flows_alone(
 
 
 def _flows(groups: Sequence[PricedGroup], rows: Sequence[GroupRows], arrays: Arrays) -> Iterator[_Flows]:
-    tellers: dict[int, int] = {}
+    tellers = np.full(len(arrays.slots), NONE)
     for group, own in zip(groups, rows, strict=True):
         starts = own.starts(arrays)
         for number, kinds in enumerate(own.kinds):
@@ -113,11 +113,9 @@ def _flows(groups: Sequence[PricedGroup], rows: Sequence[GroupRows], arrays: Arr
             streams = own.streams + number
             for kind in range(kinds.shape[1]):
                 slots, carried = kinds["slot"][:, kind], kinds["transfer"][:, kind]
-                told = [
-                    tellers.setdefault(slot, stream)
-                    for slot, stream in zip(slots.tolist(), streams.tolist(), strict=True)
-                ]
-                telling = np.flatnonzero((np.array(told) == streams) & (carried != NONE))
+                nobody = np.flatnonzero(tellers[slots] == NONE)[::-1]
+                tellers[slots[nobody]] = streams[nobody]  # of equal slots the last one in this order stays
+                telling = np.flatnonzero((tellers[slots] == streams) & (carried != NONE))
                 if telling.size:
                     entries = np.flatnonzero(which == kind)
                     columns = begun.meeting[telling]

@@ -123,7 +123,9 @@ def _kind(arrays: Arrays, number: int) -> Any:
 
 def _with_more_room(arrays: Arrays) -> Arrays:
     """The same with twice the room for segments that are slowed."""
-    twice = [np.concatenate([rows, np.zeros_like(rows)]) for rows in (arrays.stretched, arrays.kernel_end)]
+    twice = [np.empty(2 * len(rows), rows.dtype) for rows in (arrays.stretched, arrays.kernel_end)]
+    for larger, rows in zip(twice, (arrays.stretched, arrays.kernel_end), strict=True):
+        larger[: len(rows)] = rows
     return arrays._replace(stretched=twice[0], kernel_end=twice[1])
 
 
@@ -148,7 +150,7 @@ def _slowed_segments(arrays: Arrays) -> dict[int, SlowedSegments]:
     """By pace the segments that were slowed."""
     count, num_kernels = (int(arrays.totals[name][0]) for name in ("stretched", "kernels"))
     paces, entries, first = (arrays.stretched[name][:count] for name in ("pace", "entry", "first_kernel"))
-    sizes, ended = np.diff(first, append=num_kernels), arrays.kernel_end[:num_kernels].copy()
+    sizes, ended = np.diff(first, append=num_kernels), arrays.kernel_end[:num_kernels]
     order = np.argsort(paces.astype(np.min_scalar_type(len(arrays.paces))), kind="stable")
     last = np.cumsum(np.bincount(paces, minlength=len(arrays.paces)))
     return {
