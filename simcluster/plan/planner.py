@@ -62,6 +62,7 @@ from simcluster.plan.sharded_model import ShardedModel, ShardedModels
 from simcluster.plan.sharding import propagate
 from simcluster.plan.spec import (
     ShardingChoice,
+    explicit_sharding,
     sharding_sub_axes,
     unused_fusion,
 )
@@ -74,6 +75,7 @@ from simcluster.plan.strategies import (
     split_mesh_axes,
     unknown_axes,
     unused_axes,
+    unused_roles,
 )
 from simcluster.plan.subgraphs import (
     BlockSubgraphs,
@@ -350,6 +352,9 @@ class StrategyPlanner(PlanValues):
         rules = [*self._rules(mesh), *(shard.rule for shard in shards)]
         problems += self._unused_axes(mesh, roles, rules)
         problems += unknown_axes(self.parallel, mesh)
+        named = {name for rule in rules for name in rule.names}
+        named.update(explicit_sharding(self.parallel.optimizer_sharding, ()).axes)
+        problems += unused_roles(self.parallel, named)
         if self.parallel.gradients_mean is not None and self.task.batch_shares:
             problems.append(
                 Problem(
