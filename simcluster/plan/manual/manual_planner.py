@@ -220,5 +220,8 @@ class ManualPlanner(Planner):
 def _beneath(error: SimclusterError) -> SimclusterError:
     """The error with key paths of the scenario."""
     return PlanError(
-        *(replace(problem, path=f"{PATH}.{problem.path}".rstrip(".")) for problem in error.problems)
+        *(
+            replace(problem, path=f"{PATH}.{problem.path.removeprefix('model.graph.')}".rstrip("."))
+            for problem in error.problems
+        )
     )
