@@ -32,7 +32,7 @@ from simcluster.plan.overlap import (
     describe_chunked_collectives,
     describe_interleaving,
 )
-from simcluster.plan.parameter_server import serve_parameters, server_problems
+from simcluster.plan.parameter_server import check_whole_workers, serve_parameters, server_problems
 from simcluster.plan.pass_list import PassList
 from simcluster.plan.passes import (
     Passes,
@@ -148,6 +148,7 @@ class StrategyPlanner(PlanValues):
             vocab=vocabulary_of(sharded.model),
             servers=serve_parameters(done.graph, self.parallel.parameter_server, optimizer, mesh),
         )
+        check_whole_workers(done.graph, plan.servers, mesh)
         return replace(plan, notes=tuple(self._notes(plan, sharded.forward, sharder)))
 
     def _sharded(
