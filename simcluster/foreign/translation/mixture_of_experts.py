@@ -9,8 +9,7 @@ Facts that are not named by a key path, besides those of ``scenario_assembly``:
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from simcluster.foreign.reading import Flag
@@ -24,6 +23,7 @@ from simcluster.foreign.translation.flag_readers import (
     states_value,
     switch,
 )
+from simcluster.foreign.translation.layer_pattern import read_layer_pattern
 
 _SCORES = {"softmax": "softmax", "sigmoid": "sigmoid"}
 _BALANCED = "every expert gets equally many tokens"
@@ -181,29 +181,11 @@ def _dense(facts: Facts) -> int:
 
 def _frequency(facts: Facts, flag: Flag) -> None:
     """Every so many layers one has experts (-1, MindSpeed's: all), or a list of zeros and ones."""
-    value = flag.value[0] if isinstance(flag.value, list) and len(flag.value) == 1 else flag.value
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        layers: int | list[int] | None = list(value) if all(mark in (0, 1) for mark in value) else None
-    else:
-        layers = 1 if str(value) == "-1" else _pattern(str(value))
+    layers = 1 if str(flag.value) in ("-1", "['-1']") else read_layer_pattern(flag)
     if layers is None or (isinstance(layers, int) and layers < 1):
         facts.wrong(flag, "expected a number of layers, or a list such as ([0]*3+[1]*58)")
     else:
         facts.say("experts_layers", layers, flag)
-
-
-def _pattern(text: str) -> int | list[int] | None:
-    """``2``, or sums of ``[0]*3`` and ``[0,1]`` in brackets or not; None if it is neither."""
-    text = re.sub(r"\s", "", text).removeprefix("(").removesuffix(")")
-    if text.isdecimal():
-        return int(text)
-    marks: list[int] = []
-    for part in text.split("+"):
-        match = re.fullmatch(r"\(?\[([01](?:,[01])*)\](?:\*(\d{1,4}))?\)?", part)
-        if match is None:
-            return None
-        marks += [int(mark) for mark in match[1].split(",")] * int(match[2] or 1)
-    return marks
 
 
 def _rank(facts: Facts, flag: Flag) -> None:
