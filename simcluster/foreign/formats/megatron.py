@@ -57,7 +57,7 @@ class Megatron(Importer):
                 "squared ReLU without --position-embedding-type: learned positions, Megatron's default"
             )
         model.state_dimensions(facts, grouped=bool(facts.get("grouped")))
-        state_mixture(facts, chosen=2, groups_best=True)
+        state_mixture(facts, chosen=2, groups_best=True, padded=False)
         model.state_dropout(facts, 0.1)
         model.state_precision(facts)
         facts.default("training.optimizer.clip", 1.0, "--clip-grad 1.0 (Megatron's default)")

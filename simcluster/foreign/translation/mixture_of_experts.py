@@ -62,7 +62,7 @@ MEGATRON: Mapping[str, Meaning] = {
     "moe_router_group_topk": states_value("experts_kept_groups"),
     "multi_head_latent_attention": switch("latent"),
     "moe_layer_recompute": not_expressible("layers of experts keep what the other arguments say"),
-    "moe_pad_expert_input_to_capacity": not_expressible("experts compute the tokens that they get"),
+    "moe_pad_expert_input_to_capacity": switch("experts_padded"),
     "moe_token_drop_policy": has_no_effect,
     "moe_router_enable_expert_bias": switch("experts_steered"),
     "moe_expert_capacity_factor": states_value("experts_capacity", read_number),
@@ -87,11 +87,12 @@ DEEPSEEK: Mapping[str, Meaning] = {
 """Keys of a model's ``config.json``, as MindFormers has them too."""
 
 
-def state_mixture(facts: Facts, *, chosen: int, groups_best: bool) -> None:
+def state_mixture(facts: Facts, *, chosen: int, groups_best: bool, padded: bool = True) -> None:
     """States the sections of experts and of latent attention where the file has them.
 
     ``chosen``: experts of a token if it does not say how many. ``groups_best``: whether a group of experts
-    counts as the sum of its best, as many as are taken of each (Megatron).
+    counts as the sum of its best, as many as are taken of each (Megatron). ``padded``: whether experts with a
+    capacity compute empty places too, if the file does not say.
     """
     _latent(facts)
     count = facts.get("experts")
@@ -122,7 +123,10 @@ def state_mixture(facts: Facts, *, chosen: int, groups_best: bool) -> None:
     if groups and kept and groups > 1:
         best = max(1, top_k // kept) if groups_best else 2 if section["steered"] else 1
         section |= {"groups": groups, "kept_groups": kept, "group_best": best}
-    if not section["capacity_factor"]:
+    if section["capacity_factor"]:
+        section["padded"] = None if facts.get("experts_padded", padded) else False
+    else:
+        facts.drop_effectless(("experts_padded",), "without a capacity")
         facts.remark(f"{flag}: no token is dropped, and {_BALANCED}")
     facts.say("model.experts", {name: value for name, value in section.items() if value is not None}, flag)
 
