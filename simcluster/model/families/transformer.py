@@ -105,7 +105,11 @@ class Transformer(Dimensions, Model):
         """Small sizes that divide as these do; grouped heads stay grouped, windows shorter than sequences."""
         # What latent keys share is shared by more than one head.
         least = 2 if self.latent else 1
-        kv_heads = min(self.kv_heads, ways("group", least) if self.absorbed else ways("heads", least))
+        ways_of_heads = ways("heads", least)
+        if self.latent and self.latent.sparse:
+            # Absorbed, its heads are one group.
+            ways_of_heads = max(ways_of_heads, ways("group", least))
+        kv_heads = min(self.kv_heads, ways_of_heads)
         group = min(self.group, ways("group", 2 if self.group > 1 else 1))
         vocab = ways("vocab", 32)
         return replace(

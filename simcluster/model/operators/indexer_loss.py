@@ -7,27 +7,26 @@ attention weights (DeepSeek-V3.2, section 2.1, sparse stage). p is a constant: o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims
-from simcluster.model.attributes import QUERY, STATISTICS, Scores, attention_work
-from simcluster.model.graph import Array, Region, TensorType
+from simcluster.model.attributes import QUERY, STATISTICS, Scores
+from simcluster.model.graph import Array, Operator, Region, TensorType, Zigzag
 from simcluster.model.operators.contraction import contract
 from simcluster.model.operators.token_selection import (
     CHOSEN,
     INDEXER,
-    WHOLE,
-    WholeSequences,
     chosen_pairs,
     index_products,
+    whole_dims,
 )
 from simcluster.work import DType, Kernel, Work
 
 _KEY = ("batch", "keys", "heads", "head_dim")
+_EVEN = ("seq", "an order of tokens has parts, which must be equal")
 _WHOLE_HEADS = ("head_dim", "scores are summed over it inside the operator")
 
 
@@ -36,19 +35,21 @@ class IndexerLoss:
     """The loss of an indexer: ``scale`` times the sum over queries; it learns from so many ``heads``.
 
     ``gathered``: its gradient is computed from the chosen tokens alone, else from the whole causal triangle.
+    ``order`` is that of tokens.
     """
 
     heads: int
     scale: float
     gathered: bool = True
+    order: Zigzag | None = None
 
     def rule(self, chosen: int) -> Scores:
         """Which pairs of queries and keys are computed: as many as with a window, if these are chosen."""
-        return Scores(window=chosen if self.gathered else 0)
+        return Scores(window=chosen if self.gathered else 0, order=self.order)
 
 
 @dataclass(frozen=True, slots=True)
-class AttendedShares(WholeSequences):
+class AttendedShares(Operator):
     """The attention weights that each chosen token gets, summed over heads: queries, keys, ids [batch, seq,
     chosen] and the log-sum-exp of every row to fp32 [batch, seq, chosen].
 
@@ -67,35 +68,43 @@ class AttendedShares(WholeSequences):
 
     def dims(self) -> Dims:
         """Heads are summed; each one's weights follow from its statistics."""
-        whole = (*WHOLE[:3], _WHOLE_HEADS)
-        return Dims((QUERY, _KEY, CHOSEN, STATISTICS), (CHOSEN,), unsplittable=whole)
+        whole = (*whole_dims(self.loss.order, _KEY, CHOSEN), _WHOLE_HEADS)
+        # No weight is left of a head of infinite statistics.
+        neutral = ((3, np.inf),)
+        return Dims((QUERY, _KEY, CHOSEN, STATISTICS), (CHOSEN,), unsplittable=whole, neutral=neutral)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
         """The products of queries and keys once more; each query reads its keys for itself if gathered."""
         q, k, ids, statistics = inputs
-        rule, keys = self.loss.rule(ids.shape[-1]), k.shape[1]
-        (kernel,) = attention_work(rule, inputs, outputs, keys=keys, value_dim=0, backward=False)
-        if not self.loss.gathered:
-            return (kernel,)
-        batch, seq, heads = q.shape[:3]
-        rows = batch * heads * rule.pairs(seq, keys) // 2 * k.shape[-1]
-        read = q.num_bytes + ids.num_bytes + statistics.num_bytes + rows * k.dtype.itemsize
-        sizes = {**dict(kernel.sizes), "skv": ids.shape[-1], "causal": 0}
-        return (replace(kernel, bytes_read=read, sizes=tuple(sizes.items())),)
+        batch, seq, heads, group, size = q.shape
+        pairs = self.loss.rule(ids.shape[-1]).pairs(seq, k.shape[1])  # twice their number
+        rows = batch * heads * pairs // 2 * size if self.loss.gathered else k.num_elements
+        read = q.num_bytes + rows * k.dtype.itemsize + ids.num_bytes + statistics.num_bytes
+        keys = -(-pairs // (2 * seq))
+        return (
+            Work(
+                Kernel.GEMM,
+                q.dtype,
+                flops=batch * heads * group * pairs * size,
+                bytes_read=read,
+                bytes_written=outputs[0].num_bytes,
+                sizes=(("b", batch * seq * heads), ("m", group), ("n", keys), ("k", size)),
+            ),
+        )
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """Weights by scores and statistics, summed."""
         q, k, ids, statistics = inputs
         scores = contract("bqhgd,bkhd->bhgqk", q, k) * q.dtype.type(self.scale) - statistics[..., None]
-        seen = chosen_pairs(ids, k.shape[1])[:, None, None]
+        seen = chosen_pairs(ids, k.shape[1])[:, None, None] & np.isfinite(statistics)[..., None]
         shares = np.exp(np.where(seen, scores, -np.inf)).sum(axis=(1, 2))
         return (np.where(ids >= 0, np.take_along_axis(shares, np.maximum(ids, 0), axis=-1), 0),)
 
 
 @dataclass(frozen=True, slots=True)
-class IndexerLossGrad(WholeSequences):
+class IndexerLossGrad(Operator):
     """The gradients of the indexer's queries, keys and weights by its loss, from these, the ids of chosen
     tokens and what all heads together attend to them.
     """
@@ -111,7 +120,9 @@ class IndexerLossGrad(WholeSequences):
 
     def dims(self) -> Dims:
         """Every sequence stands alone."""
-        return Dims((*INDEXER, CHOSEN, CHOSEN), INDEXER, unsplittable=WHOLE)
+        return Dims(
+            (*INDEXER, CHOSEN, CHOSEN), INDEXER, unsplittable=whole_dims(self.loss.order, *INDEXER, CHOSEN)
+        )
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False

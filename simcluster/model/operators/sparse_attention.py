@@ -9,6 +9,7 @@ kernels do (torch_npu's sparse_lightning_indexer_grad_kl_loss, from memory); the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -16,15 +17,25 @@ import numpy as np
 from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims
 from simcluster.model.attributes import Scores, attention_work
-from simcluster.model.graph import Array, Gradient, Region, Tape, TensorType
+from simcluster.model.graph import (
+    Array,
+    Gradient,
+    Labels,
+    Operator,
+    Region,
+    Reorder,
+    Rewrite,
+    Tape,
+    TensorType,
+)
 from simcluster.model.operators.attention import Attention
 from simcluster.model.operators.indexer_loss import AttendedShares, IndexerLoss, IndexerLossGrad
-from simcluster.model.operators.token_selection import CHOSEN, INDEXER, WHOLE, WholeSequences, chosen_pairs
+from simcluster.model.operators.token_selection import CHOSEN, INDEXER, chosen_pairs, refuse_parts, whole_dims
 from simcluster.work import DType, Kernel, Work
 
 
 @dataclass(frozen=True, slots=True)
-class _Sparse(WholeSequences):
+class _Sparse(Operator):
     """What forward and gradient share: ``whole``, the attention to all tokens, and how it is computed.
 
     ``gathered``: a kernel reads the chosen keys and values of each query and computes their scores alone.
@@ -37,9 +48,15 @@ class _Sparse(WholeSequences):
     family: ClassVar[str] = "attention"
     is_gradient: ClassVar[bool] = False
 
-    def _mask(self, ids: Array, keys: int) -> Array:
+    def _whole(self, dims: Dims, *added: Labels) -> tuple[tuple[str, str], ...]:
+        """What may not be split of attention, and of the indexer besides."""
+        return tuple(
+            {**dict(whole_dims(self.whole.order, CHOSEN, *added)), **dict(dims.unsplittable)}.items()
+        )
+
+    def _mask(self, ids: Array, k: Array) -> Array:
         """What is added to scores [batch, heads, group, seq, keys]."""
-        return np.where(chosen_pairs(ids, keys), 0, -np.inf)[:, None, None]
+        return np.where(chosen_pairs(ids, k.shape[1]), k.dtype.type(0), -np.inf)[:, None, None]
 
     def _work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> tuple[Work, ...]:
         """Of queries, keys, values and ids, and in a gradient what it reads besides."""
@@ -49,26 +66,30 @@ class _Sparse(WholeSequences):
         keys, chosen = k.shape[1], ids.shape[-1]
         if not self.gathered:
             # One byte for every query and key, which all heads read.
-            mask = Work(Kernel.GATHER_SCATTER, DType.UINT8, 0, ids.num_bytes, batch * seq * keys)
+            mask = Work(Kernel.GATHER_SCATTER, q.dtype, 0, ids.num_bytes, batch * seq * keys)
             operator = self.whole.backward() if self.is_gradient else self.whole
             return (mask, *operator.work(others, outputs))
+        rule = Scores(window=chosen, order=self.whole.order)
         (kernel,) = attention_work(
-            Scores(window=chosen),
+            rule,
             others,
             outputs,
             keys=keys,
             value_dim=v.shape[-1],
             backward=self.is_gradient,
         )
-        pairs = Scores(window=chosen).pairs(seq, keys) // 2
+        pairs = rule.pairs(seq, keys) // 2
         # No query finds what another one read: rows of keys, of which latent values are a part.
         rows = batch * heads * pairs * k.shape[-1]
         read = q.num_bytes + ids.num_bytes + rows * k.dtype.itemsize
-        written = outputs[0].num_bytes
         if self.is_gradient:
             read += sum(tensor.num_bytes for tensor in inputs[4:])
-            written += rows * DType.FP32.itemsize  # added to where it was read, in fp32
-        sizes = {**dict(kernel.sizes), "skv": chosen, "causal": 0}
+            # Gradients of keys are added to where they were read, in fp32.
+            written = outputs[0].num_bytes + rows * DType.FP32.itemsize
+        else:
+            written = sum(tensor.num_bytes for tensor in outputs)
+        # As many keys as a query has in the mean.
+        sizes = {**dict(kernel.sizes), "skv": -(-pairs // seq), "causal": 0}
         return (
             Work(
                 kernel.kernel,
@@ -109,13 +130,22 @@ class SparseAttention(_Sparse):
     def dims(self) -> Dims:
         """Heads may be split; nothing partial passes."""
         dims = self.whole.dims()
-        inputs = (*dims.inputs, CHOSEN, *(INDEXER if self.loss else ()))
+        indexer = INDEXER if self.loss else ()
+        inputs = (*dims.inputs, CHOSEN, *indexer)
         return Dims(
             inputs,
             dims.outputs,
-            unsplittable=_all_whole(dims, WHOLE if self.loss else WHOLE[2:3]),
+            unsplittable=self._whole(dims, *indexer),
             zero_preserving=dims.zero_preserving,
         )
+
+    def rewrite(self, request: Rewrite) -> Operator | None:
+        """In an order; ValueError for parts of sequences."""
+        refuse_parts(request)
+        if not isinstance(request, Reorder):
+            return None
+        whole, order = replace(self.whole, order=request.order), request.order
+        return replace(self, whole=whole, loss=self.loss and replace(self.loss, order=order))
 
     def input_gradients(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grad: Gradient
@@ -135,7 +165,7 @@ class SparseAttention(_Sparse):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """What the queries find in their tokens, and the log-sum-exp."""
         q, k, v, ids = inputs[:4]
-        return self.whole.evaluate((q, k, v, self._mask(ids, k.shape[1])), region)
+        return self.whole.evaluate((q, k, v, self._mask(ids, k)), region)
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -161,16 +191,11 @@ class SparseAttentionGrad(_Sparse):
         return Dims(
             inputs,
             dims.outputs,
-            unsplittable=_all_whole(dims, WHOLE[2:3]),
+            unsplittable=self._whole(dims),
             linear=(frozenset({len(inputs) - 1}),),
         )
 
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """As of attention, on the tokens that were chosen."""
         q, k, v, ids, *others = inputs
-        return self.whole.backward().evaluate((q, k, v, *others, self._mask(ids, k.shape[1])), region)
-
-
-def _all_whole(dims: Dims, more: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """What may not be split of attention, and of the indexer besides."""
-    return tuple({**dict(dims.unsplittable), **dict(more)}.items())
+        return self.whole.backward().evaluate((q, k, v, *others, self._mask(ids, k)), region)

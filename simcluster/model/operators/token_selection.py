@@ -8,6 +8,7 @@ Hadamard transform of its queries and keys there changes no product and is left 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from simcluster.layout import Dims
 from simcluster.model.attributes import Scores
 from simcluster.model.graph import (
     Array,
+    Labels,
     Operator,
     Region,
     Reorder,
@@ -24,6 +26,7 @@ from simcluster.model.graph import (
     RingTurns,
     SequenceSlice,
     TensorType,
+    Zigzag,
 )
 from simcluster.model.operators.contraction import contract
 from simcluster.work import DType, Kernel, Work
@@ -38,27 +41,32 @@ INDEXER = (
 )
 """The dims of the indexer's queries, keys and weights of heads."""
 
-WHOLE = (
-    ("seq", "a query chooses among the tokens before it, of which there are more for a later one"),
+_SEQ = ("seq", "a query chooses among the tokens before it, of which there are more for a later one")
+
+_WHOLE = (
     ("keys", "the best are sought among all of them"),
     ("chosen", "the tokens of a query are chosen together"),
     ("index_heads", "scores are summed over them before they are compared"),
     ("index_dim", "scores are summed over it inside the operator"),
 )
-"""Dims of the indexer that no rank may split, and why."""
-
 _SCORE_BYTES = 4
 """Scores are compared in fp32."""
 
 
-class WholeSequences(Operator):
-    """Base of the operators of sparse attention, which need whole sequences in their order."""
+def whole_dims(order: Zigzag | None, *operands: Labels) -> tuple[tuple[str, str], ...]:
+    """Which dims of operands may not be split: all of the indexer's, and sequences if they lie in no order in
+    which parts of them have equal work.
+    """
+    names = {name for labels in operands for name in labels}
+    return tuple(pair for pair in (_WHOLE if order is not None else (_SEQ, *_WHOLE)) if pair[0] in names)
 
-    def rewrite(self, request: Rewrite) -> Operator | None:
-        """ValueError where sequences are split, ordered anew, or worked on slice by slice."""
-        if isinstance(request, RingTurns | Reorder | SequenceSlice):
-            raise ValueError("tokens are chosen among those of whole sequences (model.latent.sparse)")
-        return None
+
+def refuse_parts(request: Rewrite) -> None:
+    """ValueError where keys would go around in a ring, or sequences be worked on slice by slice."""
+    if isinstance(request, RingTurns | SequenceSlice):
+        raise ValueError(
+            "sparse attention chooses among the keys of whole sequences, which have to be gathered"
+        )
 
 
 def index_products(q: Array, k: Array) -> tuple[Array, Any]:
@@ -74,15 +82,17 @@ def chosen_pairs(ids: Array, keys: int) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class SelectTokens(WholeSequences):
+class SelectTokens(Operator):
     """The ids [batch, seq, chosen] of the ``tokens`` best keys of every query: inputs are the indexer's
     queries [batch, seq, index_heads, index_dim], keys [batch, keys, index_dim] and weights [batch, seq,
     index_heads].
 
-    Of equal ones the first is better; no query chooses a later token. Which are chosen has no gradient.
+    Of equal ones the first is better; no query chooses a later token. Which are chosen has no gradient. Ids
+    say where keys lie; ``order`` is that of tokens.
     """
 
     tokens: int
+    order: Zigzag | None = None
 
     kind: ClassVar[str] = "select_tokens"
     family: ClassVar[str] = "attention"
@@ -94,7 +104,12 @@ class SelectTokens(WholeSequences):
 
     def dims(self) -> Dims:
         """Every sequence stands alone."""
-        return Dims(INDEXER, (CHOSEN,), unsplittable=WHOLE)
+        return Dims(INDEXER, (CHOSEN,), unsplittable=whole_dims(self.order, *INDEXER, CHOSEN))
+
+    def rewrite(self, request: Rewrite) -> Operator | None:
+        """In an order; ValueError for parts of sequences."""
+        refuse_parts(request)
+        return replace(self, order=request.order) if isinstance(request, Reorder) else None
 
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
@@ -103,7 +118,9 @@ class SelectTokens(WholeSequences):
         tile by tile; and one pass over them that keeps the best.
         """
         batch, seq, heads, size = inputs[0].shape
-        pairs = Scores().pairs(seq, inputs[1].shape[1])  # of a query and a key, twice their number
+        pairs = Scores(order=self.order).pairs(
+            seq, inputs[1].shape[1]
+        )  # of a query and a key, twice their number
         scores = batch * pairs * _SCORE_BYTES // 2
         product = Work(
             Kernel.GEMM,
@@ -127,6 +144,7 @@ class SelectTokens(WholeSequences):
         q, k, weights = inputs
         products, factor = index_products(q, k)
         marks = contract("bqhk,bqh->bqk", np.maximum(products, 0), weights) * factor
-        marks = Scores().masked(marks, region)
+        marks = Scores(order=self.order).masked(marks, region)
         ids = np.argsort(-marks, axis=-1, kind="stable")[..., : self.tokens]
-        return (np.where(np.isfinite(np.take_along_axis(marks, ids, axis=-1)), ids, -1),)
+        seen = np.isfinite(np.take_along_axis(marks, ids, axis=-1))
+        return (np.where(seen, ids, -1).astype(np.int32),)
