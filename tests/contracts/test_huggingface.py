@@ -159,8 +159,8 @@ BLOOM, MPT = config_of("bloom-176b"), config_of("mpt-7b")
         (
             {},
             "model_type 'None' is not supported",
-            "known: bert, bloom, deepseek_v2, deepseek_v3, gpt2, kimi_k2, llama, mistral, mixtral, mpt, opt, "
-            "qwen2, qwen3, qwen3_moe, resnet, t5, vit",
+            "known: bert, bloom, deepseek_v2, deepseek_v3, deepseek_v32, glm_moe_dsa, gpt2, kimi_k2, llama, "
+            "mistral, mixtral, mpt, opt, qwen2, qwen3, qwen3_moe, resnet, t5, vit",
         ),
         (LLAMA | {"model_type": "lama"}, "model_type 'lama' is not supported", "did you mean 'llama'?"),
         (LLAMA | {"attention_bias": True}, "attention_bias true is not supported; only false", ""),

@@ -26,7 +26,6 @@ from simcluster.model.operators.token_selection import (
 from simcluster.work import DType, Kernel, Work
 
 _KEY = ("batch", "keys", "heads", "head_dim")
-_EVEN = ("seq", "an order of tokens has parts, which must be equal")
 _WHOLE_HEADS = ("head_dim", "scores are summed over it inside the operator")
 
 

@@ -66,7 +66,8 @@ class _Sparse(Operator):
         keys, chosen = k.shape[1], ids.shape[-1]
         if not self.gathered:
             # One byte for every query and key, which all heads read.
-            mask = Work(Kernel.GATHER_SCATTER, q.dtype, 0, ids.num_bytes, batch * seq * keys)
+            size = batch * seq * keys
+            mask = Work(Kernel.GATHER_SCATTER, q.dtype, size, ids.num_bytes, size)
             operator = self.whole.backward() if self.is_gradient else self.whole
             return (mask, *operator.work(others, outputs))
         rule = Scores(window=chosen, order=self.whole.order)
