@@ -186,7 +186,8 @@ def _sparse_loss(facts: Facts, flag: Flag) -> None:
 def _trains(facts: Facts, flag: Flag) -> None:
     """By what the loss of the indexer is multiplied: any number takes as long, but zero."""
     if (value := read_number(facts, flag)) is not None:
-        facts.compare(flag, value > 0, "the indexer learns: freeze *.attention.indexer.*", "any takes as long")
+        learns = "the indexer learns: freeze *.attention.indexer.*"
+        facts.compare(flag, value > 0, learns, "any takes as long")
 
 
 def _absorbs(facts: Facts, flag: Flag) -> None:

@@ -81,7 +81,8 @@ class AttendedShares(Operator):
         pairs = self.loss.rule(ids.shape[-1]).pairs(seq, k.shape[1])  # twice their number
         rows = batch * heads * pairs // 2 * size if self.loss.gathered else k.num_elements
         read = q.num_bytes + rows * k.dtype.itemsize + ids.num_bytes + statistics.num_bytes
-        keys = -(-pairs // (2 * seq))
+        # Gathered, every query has keys of its own.
+        each, all_of = (seq, 1) if self.loss.gathered else (1, seq)
         return (
             Work(
                 Kernel.GEMM,
@@ -89,7 +90,12 @@ class AttendedShares(Operator):
                 flops=batch * heads * group * pairs * size,
                 bytes_read=read,
                 bytes_written=outputs[0].num_bytes,
-                sizes=(("b", batch * seq * heads), ("m", group), ("n", keys), ("k", size)),
+                sizes=(
+                    ("b", batch * each * heads),
+                    ("m", all_of * group),
+                    ("n", -(-pairs // (2 * seq))),
+                    ("k", size),
+                ),
             ),
         )
 
@@ -132,7 +138,8 @@ class IndexerLossGrad(Operator):
         q, k, weights, ids, shares = inputs
         batch, seq, heads, size = q.shape
         pairs = self.loss.rule(ids.shape[-1]).pairs(seq, k.shape[1])  # twice their number
-        rows = batch * pairs // 2 * size
+        rows = batch * pairs // 2 * size if self.loss.gathered else k.num_elements
+        each, all_of = (seq, 1) if self.loss.gathered else (1, seq)
         return (
             Work(
                 Kernel.GEMM,
@@ -141,7 +148,12 @@ class IndexerLossGrad(Operator):
                 bytes_read=sum(tensor.num_bytes for tensor in (q, weights, ids, shares))
                 + rows * k.dtype.itemsize,
                 bytes_written=q.num_bytes + weights.num_bytes + rows * DType.FP32.itemsize,
-                sizes=(("b", batch * seq), ("m", heads), ("n", -(-pairs // (2 * seq))), ("k", 3 * size)),
+                sizes=(
+                    ("b", batch * each),
+                    ("m", all_of * heads),
+                    ("n", -(-pairs // (2 * seq))),
+                    ("k", 3 * size),
+                ),
             ),
         )
 

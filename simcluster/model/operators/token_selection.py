@@ -64,9 +64,7 @@ def whole_dims(order: Zigzag | None, *operands: Labels) -> tuple[tuple[str, str]
 def refuse_parts(request: Rewrite) -> None:
     """ValueError where keys would go around in a ring, or sequences be worked on slice by slice."""
     if isinstance(request, RingTurns | SequenceSlice):
-        raise ValueError(
-            "sparse attention chooses among the keys of whole sequences, which have to be gathered"
-        )
+        raise ValueError("sparse attention chooses among the keys of whole sequences: gather them")
 
 
 def index_products(q: Array, k: Array) -> tuple[Array, Any]:
