@@ -94,10 +94,8 @@ class LatentAttention:
             rank = "q_rank"
             (y,) = made("attention.latent.q", x, HIDDEN, {"": ("hidden", rank)})
             y = self._norm(build, "attention.latent.q_norm", y, ("batch", "seq", rank), self.q_rank)
-        ids, indexer = "", ()
-        if self.sparse is not None:
-            extents = (hidden, self.q_rank, self.rope_dim)
-            ids, indexer = self.sparse.write(build, x, y, extents, theta)
+        extents = (hidden, self.q_rank, self.rope_dim)
+        sparse = self.sparse.write(build, x, y, extents, theta) if self.sparse else ("", ())
         heads_of = {
             "nope": (rank, "heads", "group", "nope_dim"),
             "rope": (rank, "heads", "group", "rope_dim"),
@@ -113,12 +111,12 @@ class LatentAttention:
             q_own = self._absorbed(build, "attention.query.absorbed", q_own, heads, "nope_dim", back=True)
             q_placed, k_placed = build.adds("attention.rotary", rotary, q_placed, k_placed)
             q = build.add("attention.query.heads", JoinHeads(QUERY[:-1], self.kv_rank), q_own, q_placed)
-            return LatentOperands(q, build.add("attention.kv.heads", joined, y, k_placed), y, ids, indexer)
+            return LatentOperands(q, build.add("attention.kv.heads", joined, y, k_placed), y, *sparse)
         parts = {"k": ("kv_rank", "heads", "nope_dim"), "v": ("kv_rank", "heads", "value_dim")}
         k_own, v = made("attention.kv", y, ("batch", "seq", "kv_rank"), parts)
         q_placed, k_placed = build.adds("attention.rotary", rotary, q_placed, k_placed)
         q = build.add("attention.query.heads", JoinHeads(QUERY[:-1], self.nope_dim), q_own, q_placed)
-        return LatentOperands(q, build.add("attention.kv.heads", joined, k_own, k_placed), v, ids, indexer)
+        return LatentOperands(q, build.add("attention.kv.heads", joined, k_own, k_placed), v, *sparse)
 
     def values(self, build: BlockBuilder, o: str, heads: int) -> str:
         """The values of every head from what absorbed attention gives."""

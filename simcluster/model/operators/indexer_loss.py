@@ -82,7 +82,7 @@ class AttendedShares(Operator):
         rows = batch * heads * pairs // 2 * size if self.loss.gathered else k.num_elements
         read = q.num_bytes + rows * k.dtype.itemsize + ids.num_bytes + statistics.num_bytes
         # Gathered, every query has keys of its own.
-        each, all_of = (seq, 1) if self.loss.gathered else (1, seq)
+        apart, together = (seq, 1) if self.loss.gathered else (1, seq)
         return (
             Work(
                 Kernel.GEMM,
@@ -91,8 +91,8 @@ class AttendedShares(Operator):
                 bytes_read=read,
                 bytes_written=outputs[0].num_bytes,
                 sizes=(
-                    ("b", batch * each * heads),
-                    ("m", all_of * group),
+                    ("b", batch * apart * heads),
+                    ("m", together * group),
                     ("n", -(-pairs // (2 * seq))),
                     ("k", size),
                 ),
@@ -139,7 +139,7 @@ class IndexerLossGrad(Operator):
         batch, seq, heads, size = q.shape
         pairs = self.loss.rule(ids.shape[-1]).pairs(seq, k.shape[1])  # twice their number
         rows = batch * pairs // 2 * size if self.loss.gathered else k.num_elements
-        each, all_of = (seq, 1) if self.loss.gathered else (1, seq)
+        apart, together = (seq, 1) if self.loss.gathered else (1, seq)
         return (
             Work(
                 Kernel.GEMM,
@@ -149,8 +149,8 @@ class IndexerLossGrad(Operator):
                 + rows * k.dtype.itemsize,
                 bytes_written=q.num_bytes + weights.num_bytes + rows * DType.FP32.itemsize,
                 sizes=(
-                    ("b", batch * each),
-                    ("m", all_of * heads),
+                    ("b", batch * apart),
+                    ("m", together * heads),
                     ("n", -(-pairs // (2 * seq))),
                     ("k", 3 * size),
                 ),

@@ -18,7 +18,11 @@ MODEL = {
     "ffn": 16,
     "vocab": 64,
     "latent": {
-        **{"q_rank": 12, "kv_rank": 8, "nope_dim": 4, "rope_dim": 2, "value_dim": 3},
+        "q_rank": 12,
+        "kv_rank": 8,
+        "nope_dim": 4,
+        "rope_dim": 2,
+        "value_dim": 3,
         "sparse": {"heads": 3, "head_dim": 4, "tokens": 3},
     },
 }

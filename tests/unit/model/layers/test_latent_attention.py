@@ -35,7 +35,7 @@ def turned(x):
 
 
 def by_heads(latent, values, seen=None):
-    """The paper's equations for one head after the other; ``seen`` [batch, query, key]: all before if None."""
+    """The paper's equations for one head after the other; ``seen`` [batch, query, key] or all before."""
     x = values["in"]
     c_kv = normed(x @ values["attention.latent.kv.latent.weight"], values["attention.latent.kv_norm.weight"])
     k_placed = turned(x @ values["attention.latent.kv.rope.weight"])
@@ -163,7 +163,7 @@ def by_head(name, value):
 
 @pytest.mark.parametrize("seq", [3, 32])
 def test_flops_of_sparse_attention_and_of_its_indexer(seq):
-    """Twice ``2 kv_rank + rope_dim`` a head for each of ``k s - k^2 / 2`` pairs; heads x size x s^2 scores."""
+    """Twice ``2 kv_rank + rope_dim`` a head for each of ``k s - k^2 / 2`` pairs; scores of the triangle."""
     sizes = {"layers": 1, "hidden": 8, "heads": HEADS, "ffn": 8, "vocab": 16}
     latent = {"kv_rank": 4, "nope_dim": 4, "rope_dim": 2, "value_dim": 3, "q_rank": 6}
     sparse = {"heads": 3, "head_dim": 4, "tokens": 4}
