@@ -85,6 +85,7 @@ from simcluster.model.operators import (
     clip_factor,
 )
 from simcluster.model.optimizer_rules import Rules, Updates, update_kinds
+from simcluster.model.weight_matrix import WeightMatrix
 from simcluster.model.protocols import (
     FrameworkDependent,
     Generative,
@@ -177,6 +178,7 @@ __all__ = [
     "Update",
     "Updates",
     "Value",
+    "WeightMatrix",
     "WithVocabulary",
     "Zigzag",
     "check_scalar_loss",

@@ -27,7 +27,12 @@ from simcluster.plan.diagnostics import (
     size_problems,
 )
 from simcluster.plan.offload import check_hosts, report_not_offloaded
-from simcluster.plan.optimizer import OptimizerPlan, report_dense_updates, sparse_parameters
+from simcluster.plan.optimizer import (
+    OptimizerPlan,
+    report_dense_updates,
+    sparse_parameters,
+    weight_matrices,
+)
 from simcluster.plan.overlap import (
     describe_chunked_collectives,
     describe_interleaving,
@@ -114,6 +119,9 @@ class StrategyPlanner(PlanValues):
         check_shares(pipeline.batches, mesh)
         sharding = self._sharding(placement)
         optimizer = self._optimizer(numerics, sharding)
+        if optimizer is not None and optimizer.needs_matrices:
+            matrices = weight_matrices(sharded.forward, sharded.passes.graph, mesh)
+            optimizer = replace(optimizer, matrices=matrices)
         passes = Passes(
             placement=placement,
             pipeline=pipeline,

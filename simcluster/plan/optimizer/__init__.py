@@ -17,6 +17,7 @@ from simcluster.plan.optimizer.sparse_gradients import (
     use_sparse_gradients,
 )
 from simcluster.plan.optimizer.update_decomposition import decompose_updates
+from simcluster.plan.optimizer.weight_matrices import weight_matrices
 
 __all__ = [
     "OptimizerPlan",
@@ -30,5 +31,6 @@ __all__ = [
     "report_dense_updates",
     "sparse_parameters",
     "use_sparse_gradients",
+    "weight_matrices",
     "whole_name",
 ]
