@@ -37,13 +37,13 @@ class WeightMatrix:
         """
         dims = operator.dims()
         names = dims.inputs[operand]
-        made = {
-            name
-            for index, result in enumerate(dims.outputs)
-            if not dims.terms or any(operand in term for term in dims.terms[index])
-            for name in result
-        }
-        met = {name for index, other in enumerate(dims.inputs) if index != operand for name in other}
+        every = (frozenset(range(len(dims.inputs))),)
+        made: set[str] = set()
+        met: set[str] = set()
+        for result, terms in zip(dims.outputs, dims.terms or (every,) * len(dims.outputs), strict=True):
+            for term in (term for term in terms if operand in term):
+                made.update(result)
+                met.update(name for other in term - {operand} for name in dims.inputs[other])
         if CLASSES.intersection(names) or len(names) != len(shape):
             return None
         columns = tuple(index for index, name in enumerate(names) if name not in made)

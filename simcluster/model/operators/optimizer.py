@@ -52,7 +52,8 @@ class Update(OptimizerOperator):
     """Whether it changes only those rows of a table that were looked up, where its gradient says which."""
 
     in_parts: ClassVar[bool] = False
-    """Whether it runs as its primitives also where a parameter lies whole on a rank."""
+    """Whether it runs as its primitives also where a parameter lies whole on a rank, each with results of its
+    own."""
 
     on_hosts: ClassVar[bool] = False
     """Whether training tools have a kernel of it for the processors of hosts (DeepSpeedCPUAdam)."""

@@ -25,6 +25,9 @@ from simcluster.work import DType, GemmLayout, Kernel, Work
 
 _ELEMENTS = ("elements",)
 
+_FAMILY = "muon"
+"""Not that of optimizers, whose updates of many parameters can be one launch: here matrix follows matrix."""
+
 QUINTIC = (3.4445, -4.7750, 2.0315)
 """``a X + b (X X^T) X + c (X X^T)^2 X``: the coefficients of the published optimizer."""
 
@@ -148,6 +151,7 @@ class MuonMomentum(OptimizerOperator):
     nesterov: bool
 
     kind: ClassVar[str] = "muon_momentum"
+    family: ClassVar[str] = _FAMILY
     gradient_input: ClassVar[int | None] = 0
     launch: ClassVar[MemoryPass] = MemoryPass(Kernel.OPTIMIZER, flops_per_element=6, accumulates=False)
 
@@ -175,6 +179,7 @@ class NewtonSchulz(OptimizerOperator):
     iterations: int
 
     kind: ClassVar[str] = "newton_schulz"
+    family: ClassVar[str] = _FAMILY
 
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Like the direction."""
@@ -249,6 +254,7 @@ class MuonStep(OptimizerOperator):
     cast: DType | None = None
 
     kind: ClassVar[str] = "muon_step"
+    family: ClassVar[str] = _FAMILY
     weights_output: ClassVar[int | None] = 0
     launch: ClassVar[MemoryPass] = MemoryPass(Kernel.OPTIMIZER, flops_per_element=4, accumulates=False)
 

@@ -75,10 +75,14 @@ class OptimizerPlan:
         groups = tuple((group.match, group.update) for group in self.groups)
         return Updates(self.update, groups, self.matrices)
 
+    def group_of(self, parameter: str) -> ParameterGroup | None:
+        """The group that a parameter is in, if it is in one."""
+        matching = (candidate for candidate in reversed(self.groups) if matches(candidate.match, parameter))
+        return next(matching, None)
+
     def of(self, parameter: str) -> tuple[Update, Mapping[str, DType]]:
         """The rule of a parameter, and the formats of its states."""
-        matching = (candidate for candidate in reversed(self.groups) if matches(candidate.match, parameter))
-        group = next(matching, None)
+        group = self.group_of(parameter)
         rule, formats = (self.update, self.states) if group is None else (group.update, group.states)
         own = rule.on(self.matrices.get(parameter))
         return (rule, formats) if own is rule else (own, {name: formats[name] for name in own.states})

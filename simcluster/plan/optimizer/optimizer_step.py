@@ -72,9 +72,9 @@ def optimize(
         """What a block's name says of how its parameters are updated; of tied ones each block is its own."""
         if ties.of_instance(instance, graph.block_of(instance)):
             return f"@{instance.name}"
-        others = [
-            f"{name} {rule.kind}" for name, (rule, _) in rules(instance).items() if rule is not plan.update
-        ]
+        named = {name: f"{instance.weight_owner}.{name}" for name in graph.block_of(instance).parameters}
+        groups = {name: plan.group_of(graph.canonical(full)) for name, full in named.items()}
+        others = [f"{name} {group.update.kind}" for name, group in groups.items() if group is not None]
         kept = f" whole {' '.join(sorted(whole(instance)))}" if whole(instance) else ""
         if served(instance):
             every = served(instance) == frozenset(graph.block_of(instance).parameters)

@@ -83,19 +83,26 @@ class _Updates:
                 if name not in names:
                     names[name] = f"{node.name}.{name}"
                     placed = home if dim_names == _WHOLE else layout
-                    self.values[names[name]] = Value(kind, Role.VIEW, placed)
+                    self.values[names[name]] = Value(kind, self._role(node), placed)
                 ready[names[name]] = number
             made = tuple(names[name] for name in outputs)
             own = node.strategy if dims.inputs[0] != _WHOLE else Strategy()
             primitive = replace(node, name=f"{node.name}.{suffix}", operator=part, strategy=own)
             self.rounds[number].append(replace(primitive, inputs=tuple(operands), outputs=made))
 
+    @staticmethod
+    def _role(node: Node) -> Role:
+        """What a primitive makes takes the gradient's place, or is a tensor of its own."""
+        alone = isinstance(node.operator, Update) and node.operator.in_parts
+        return Role.GRADIENT if alone else Role.VIEW
+
     def _placed(self, value: str, needed: Layout, node: Node, ready: dict[str, int]) -> str:
         """The value as it is needed, reduced and whole, by movements of their own rounds."""
         for movement, reached in self.router.path(self.values[value].type, self._layout(value), needed):
             name = f"{value}.{movement.kind}"
             if name not in self.values:
-                self.values[name] = replace(self.values[value], layout=reached)
+                role = self._role(node) if movement.is_collective else Role.VIEW
+                self.values[name] = replace(self.values[value], layout=reached, role=role)
                 why = f"an update needs the whole of {value}, and its parameter lies split"
                 moved = Node(name, movement, (value,), (name,), Phase.END, origin=node.origin, why=why)
                 self.rounds[ready[value] + 1].append(moved)
