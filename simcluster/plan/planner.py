@@ -29,6 +29,7 @@ from simcluster.plan.diagnostics import (
 from simcluster.plan.offload import check_hosts, report_not_offloaded
 from simcluster.plan.optimizer import (
     OptimizerPlan,
+    check_owners,
     report_dense_updates,
     sparse_parameters,
     weight_matrices,
@@ -122,6 +123,15 @@ class StrategyPlanner(PlanValues):
         if optimizer is not None and optimizer.needs_matrices:
             matrices = weight_matrices(sharded.forward, sharded.passes.graph, mesh)
             optimizer = replace(optimizer, matrices=matrices)
+        if sharding.by_parameter:
+            check_owners(
+                sharding.axes,
+                mesh,
+                uneven=len(pipeline.batches.counts) > 1 or not self.task.routing.build().uniform,
+                moved="optimizer_states" in offload.rules or bool(self.parallel.host),
+                servers=self.parallel.parameter_server is not None,
+                rows=bool(sparse_parameters(logical)),
+            )
         passes = Passes(
             placement=placement,
             pipeline=pipeline,

@@ -11,6 +11,12 @@ from simcluster.plan.optimizer.optimizer_plan import (
     parameter_names,
 )
 from simcluster.plan.optimizer.optimizer_step import optimize
+from simcluster.plan.optimizer.parameter_owners import (
+    Owners,
+    ParameterOwner,
+    check_owners,
+    parameter_owners,
+)
 from simcluster.plan.optimizer.sparse_gradients import (
     report_dense_updates,
     sparse_parameters,
@@ -21,13 +27,17 @@ from simcluster.plan.optimizer.weight_matrices import weight_matrices
 
 __all__ = [
     "OptimizerPlan",
+    "Owners",
     "ParameterGroup",
+    "ParameterOwner",
     "WrittenReduction",
+    "check_owners",
     "clip",
     "decompose_updates",
     "gathered_name",
     "optimize",
     "parameter_names",
+    "parameter_owners",
     "report_dense_updates",
     "sparse_parameters",
     "use_sparse_gradients",
