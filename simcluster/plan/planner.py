@@ -128,7 +128,8 @@ class StrategyPlanner(PlanValues):
                 sharding.axes,
                 mesh,
                 uneven=len(pipeline.batches.counts) > 1 or not self.task.routing.build().uniform,
-                moved="optimizer_states" in offload.rules or bool(self.parallel.host),
+                moved=not offload.rules.keys().isdisjoint(("optimizer_states", "parameters"))
+                or bool(self.parallel.host),
                 servers=self.parallel.parameter_server is not None,
                 rows=bool(sparse_parameters(logical)),
             )

@@ -92,7 +92,7 @@ def check_owners(
     hint = "write split: flat"
     for refused, why in (
         (uneven, "ranks that train unequally many samples or tokens have programs of their own already"),
-        (moved, "states on hosts or disks, and updates there, are those of all parameters of a block"),
+        (moved, "what lies on hosts or disks, and is updated there, is of all parameters of a block"),
         (servers, "parameter servers own parameters already"),
         (rows, "tables that are updated by rows have no owner"),
     ):
