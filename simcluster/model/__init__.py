@@ -85,7 +85,6 @@ from simcluster.model.operators import (
     clip_factor,
 )
 from simcluster.model.optimizer_rules import Rules, Updates, update_kinds
-from simcluster.model.weight_matrix import WeightMatrix
 from simcluster.model.protocols import (
     FrameworkDependent,
     Generative,
@@ -97,6 +96,7 @@ from simcluster.model.protocols import (
     vocabulary_of,
 )
 from simcluster.model.spec import ModelSpec, entries, numbered
+from simcluster.model.weight_matrix import WeightMatrix
 
 __all__ = [
     "ANY_TIME",

@@ -85,7 +85,7 @@ class WeightMatrix:
         return math.prod(shape) // max(1, rows * columns), rows, columns
 
     def pieces(self, shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
-        """Where the blocks of a whole weight lie; where they do not divide a dim, the last ones are shorter."""
+        """Where the blocks of a whole weight lie; the last is shorter where they do not divide a dim."""
         cuts = [
             [slice(first, first + -(-size // count)) for first in range(0, size, -(-size // count))]
             for size, count in zip(shape, self.blocks, strict=True)

@@ -1,7 +1,8 @@
 """Megatron's arguments of Muon (``--optimizer muon`` or ``dist_muon``, and ``--muon-*``).
 
-From memory of Megatron-LM's argument parser, as no copy is at hand: defaults are plain momentum of 0.9 without
-Nesterov, 5 iterations, spectral scaling, queries, keys and values apart, and the blockwise tensor mode.
+From memory of Megatron-LM's argument parser, as no copy is at hand: defaults are plain momentum of 0.9
+without Nesterov, 5 iterations, spectral scaling, queries, keys and values apart, and the blockwise tensor
+mode.
 """
 
 from __future__ import annotations

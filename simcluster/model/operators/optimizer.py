@@ -52,8 +52,7 @@ class Update(OptimizerOperator):
     """Whether it changes only those rows of a table that were looked up, where its gradient says which."""
 
     in_parts: ClassVar[bool] = False
-    """Whether it runs as its primitives also where a parameter lies whole on a rank, each with results of its
-    own."""
+    """Whether it runs as its primitives, with results of their own, also where a parameter lies whole."""
 
     on_hosts: ClassVar[bool] = False
     """Whether training tools have a kernel of it for the processors of hosts (DeepSpeedCPUAdam)."""
@@ -66,7 +65,7 @@ class Update(OptimizerOperator):
         return self
 
     def on(self, matrix: WeightMatrix | None) -> Update:
-        """The rule of one parameter, by how it is used as a matrix, if it is: this one, of most optimizers."""
+        """The rule of one parameter, which may be used as a matrix: of most optimizers this one."""
         return self
 
     def matrix_strategy(self, split: Sequence[Sequence[str]]) -> Strategy:

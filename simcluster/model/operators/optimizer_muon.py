@@ -18,7 +18,15 @@ import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims, Strategy
-from simcluster.model.graph import Array, Decomposition, MemoryPass, Operator, Region, TensorType, memory_bound
+from simcluster.model.graph import (
+    Array,
+    Decomposition,
+    MemoryPass,
+    Operator,
+    Region,
+    TensorType,
+    memory_bound,
+)
 from simcluster.model.operators.optimizer import AdamW, OptimizerOperator, Update
 from simcluster.model.weight_matrix import WeightMatrix
 from simcluster.work import DType, GemmLayout, Kernel, Work
@@ -74,10 +82,16 @@ class Muon(Update):
         return 1 / self.eps
 
     def on(self, matrix: WeightMatrix | None) -> Update:
-        """This rule for a matrix, AdamW for what is none."""
+        """The rule itself for a matrix, AdamW for what is none."""
         if matrix is None:
             return AdamW(
-                self.learning_rate, self.weight_decay, self.momentum, self.beta1, self.beta2, self.eps, self.cast
+                self.learning_rate,
+                self.weight_decay,
+                self.momentum,
+                self.beta1,
+                self.beta2,
+                self.eps,
+                self.cast,
             )
         return replace(self, matrix=matrix if self.matrices == "blockwise" else matrix.whole)
 
@@ -173,7 +187,7 @@ class MuonMomentum(OptimizerOperator):
 
 @dataclass(frozen=True, slots=True)
 class NewtonSchulz(OptimizerOperator):
-    """Matrices, or blocks that ranks hold of them, made nearly orthogonal; the result has the input's type."""
+    """Matrices, or blocks that ranks hold of them, made nearly orthogonal, in the type that they have."""
 
     matrix: WeightMatrix
     iterations: int
@@ -219,7 +233,9 @@ class NewtonSchulz(OptimizerOperator):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The iteration, which has no rounding to bf16 here."""
         (direction,) = inputs
-        return (self.matrix.put_back(_orthogonal(self.matrix.taken(direction), self.iterations), direction.shape),)
+        return (
+            self.matrix.put_back(_orthogonal(self.matrix.taken(direction), self.iterations), direction.shape),
+        )
 
 
 def _product(
@@ -241,7 +257,7 @@ def _orthogonal(matrices: Array, iterations: int) -> Array:
     for _ in range(iterations):
         square = x @ x.swapaxes(1, 2)
         x = a * x + (b * square + c * square @ square) @ x
-    return x.swapaxes(1, 2) if flat else x
+    return np.asarray(x.swapaxes(1, 2) if flat else x)
 
 
 @dataclass(frozen=True, slots=True)

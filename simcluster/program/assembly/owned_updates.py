@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 import numpy as np
@@ -64,8 +64,10 @@ class OwnedUpdates:
             )
         at = [self.mesh.coordinates[:, self.mesh.names.index(axis)] for axis in self.axes]
         places = np.ravel_multi_index(at, [self.mesh.size(axis) for axis in self.axes])
-        stages = {stage: [one for one in self.graph.instances if one.stage == stage or one.on_all_stages]
-                  for stage in range(program.num_stages)}
+        stages = {
+            stage: [one for one in self.graph.instances if one.stage == stage or one.on_all_stages]
+            for stage in range(program.num_stages)
+        }
         parts = [made for stage, part in enumerate(program.parts) for made in self.parts(part, stages[stage])]
         return replace(
             program,
@@ -122,7 +124,7 @@ class OwnedUpdates:
         return self.updates[key]
 
     def _states(
-        self, part: StageProgram, blocks: Mapping[str, Block], others: Sequence[tuple[str, str]]
+        self, part: StageProgram, blocks: Mapping[str, Block], others: Iterable[tuple[str, str]]
     ) -> Iterator[str]:
         """The buffers of the states of parameters that others own."""
         for instance, parameter in others:
@@ -146,7 +148,7 @@ class OwnedUpdates:
             yield BlockExecution(code, instance, ONCE, "end")
 
     def _broadcast(self, block: Block, names: tuple[str, ...], owner: ParameterOwner, here: bool) -> int:
-        """The code that sends some weights of a block to all who replicate them, at the owner or elsewhere."""
+        """The code that sends weights of a block to all who replicate them, at the owner or elsewhere."""
         key = block.name, names, owner, here
         if key not in self.broadcasts:
             pairs = zip(owner.axes, owner.place, strict=True)
@@ -176,6 +178,4 @@ class OwnedUpdates:
         value = block.values[name]
         assert value.layout is not None
         local = local_type(value, self.mesh)
-        return Slot(
-            name, Scope.STEP, local, Category.PARAMETERS, local.num_bytes, value.type, value.layout
-        )
+        return Slot(name, Scope.STEP, local, Category.PARAMETERS, local.num_bytes, value.type, value.layout)

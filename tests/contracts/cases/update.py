@@ -103,7 +103,10 @@ CASES = (
         optimizer_state(1),
     ),
     Case(
-        "muon_momentum", MuonMomentum(0.9, nesterov=True), normal((16,), (16,)), nonlinear={frozenset({0, 1}): _NEVER}
+        "muon_momentum",
+        MuonMomentum(0.9, nesterov=True),
+        normal((16,), (16,)),
+        nonlinear={frozenset({0, 1}): _NEVER},
     ),
     Case("newton_schulz", NewtonSchulz(WeightMatrix((2,), (1,), 6, 4, (1, 1, 1)), 5), normal((4, 4, 6))),
     Case("muon_step", MuonStep(0.1, 0.1, 1.0), normal((16,), (16,)), nonlinear={frozenset({0, 1}): _NEVER}),
