@@ -29,9 +29,9 @@ from simcluster.plan.modes import make_plan
 from simcluster.plan.optimizer import (
     Owners,
     ParameterOwner,
+    assign_owners,
     gathered_name,
     parameter_names,
-    parameter_owners,
     whole_name,
 )
 from simcluster.plan.parameter_server import (
@@ -210,6 +210,7 @@ __all__ = [
     "VirtualStages",
     "activation_peaks",
     "adapter_targets",
+    "assign_owners",
     "assign_subgraphs",
     "boundary_dims",
     "check_passes",
@@ -236,7 +237,6 @@ __all__ = [
     "movement_cost",
     "padded_dims",
     "parameter_names",
-    "parameter_owners",
     "parse",
     "part_type",
     "recompute_in_block",

@@ -30,9 +30,9 @@ from simcluster.plan.offload import check_hosts, report_not_offloaded
 from simcluster.plan.optimizer import (
     OptimizerPlan,
     check_owners,
+    matrices_of,
     report_dense_updates,
     sparse_parameters,
-    weight_matrices,
 )
 from simcluster.plan.overlap import (
     describe_chunked_collectives,
@@ -121,7 +121,7 @@ class StrategyPlanner(PlanValues):
         sharding = self._sharding(placement)
         optimizer = self._optimizer(numerics, sharding)
         if optimizer is not None and optimizer.needs_matrices:
-            matrices = weight_matrices(sharded.forward, sharded.passes.graph, mesh)
+            matrices = matrices_of(sharded.forward, sharded.passes.graph, mesh)
             optimizer = replace(optimizer, matrices=matrices)
         if sharding.by_parameter:
             check_owners(

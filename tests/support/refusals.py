@@ -108,6 +108,11 @@ REFUSALS = (
         "is on every device all along: it is gathered once per step, or cast",
     ),
     Refusal(
+        "Hosts have no figures for the products of an iteration on matrices.",
+        lambda row: row.get("optimizer") == "muon" and row.get("host") == "updates",
+        "the host's file has no figures for a gemm",
+    ),
+    Refusal(
         "The owner of a whole parameter updates it where it is, and ranks that differ already cannot own.",
         lambda row: (
             row.get("sharding") == "whole parameters"
@@ -118,6 +123,7 @@ REFUSALS = (
             )
         ),
         "whole parameters on one rank: ",
+        lambda row: alike(row) > 1,
     ),
     Refusal(
         "Nobody holds the same as another, so no two ranks can share it.",

@@ -14,8 +14,8 @@ from simcluster.plan.optimizer.optimizer_step import optimize
 from simcluster.plan.optimizer.parameter_owners import (
     Owners,
     ParameterOwner,
+    assign_owners,
     check_owners,
-    parameter_owners,
 )
 from simcluster.plan.optimizer.sparse_gradients import (
     report_dense_updates,
@@ -23,7 +23,7 @@ from simcluster.plan.optimizer.sparse_gradients import (
     use_sparse_gradients,
 )
 from simcluster.plan.optimizer.update_decomposition import decompose_updates
-from simcluster.plan.optimizer.weight_matrices import weight_matrices
+from simcluster.plan.optimizer.weight_matrices import matrices_of
 
 __all__ = [
     "OptimizerPlan",
@@ -31,16 +31,16 @@ __all__ = [
     "ParameterGroup",
     "ParameterOwner",
     "WrittenReduction",
+    "assign_owners",
     "check_owners",
     "clip",
     "decompose_updates",
     "gathered_name",
+    "matrices_of",
     "optimize",
     "parameter_names",
-    "parameter_owners",
     "report_dense_updates",
     "sparse_parameters",
     "use_sparse_gradients",
-    "weight_matrices",
     "whole_name",
 ]

@@ -41,7 +41,7 @@ Owners = Mapping[tuple[str, str], ParameterOwner]
 """(Instance, parameter) -> its owner."""
 
 
-def parameter_owners(
+def assign_owners(
     graph: Graph, instances: Sequence[Instance], axes: Sequence[str], mesh: Mesh
 ) -> dict[tuple[str, str], ParameterOwner]:
     """The owners of what the instances of one stage update; all replicas along ``axes`` share the work."""
@@ -55,10 +55,10 @@ def parameter_owners(
             size = math.prod(value.layout.local_shape(value.type.shape, mesh))
             by_axes[free].append((size, instance.name, name))
     owners: dict[tuple[str, str], ParameterOwner] = {}
-    for free, found in by_axes.items():
+    for free, parameters in by_axes.items():
         count = mesh.product(free)
         there_and_back = [*range(count), *reversed(range(count))]
-        for number, (_, instance_name, name) in enumerate(sorted(found, key=lambda one: one[0])):
+        for number, (_, instance_name, name) in enumerate(sorted(parameters, key=lambda one: one[0])):
             at = there_and_back[number % len(there_and_back)]
             owners[instance_name, name] = ParameterOwner(free, _coordinates(at, free, mesh))
     return owners

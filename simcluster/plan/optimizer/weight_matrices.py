@@ -6,7 +6,7 @@ from simcluster.layout import Layout, Mesh
 from simcluster.model import Block, Graph, Operator, Phase, WeightMatrix
 
 
-def weight_matrices(logical: Graph, sharded: Graph, mesh: Mesh) -> dict[str, WeightMatrix]:
+def matrices_of(logical: Graph, sharded: Graph, mesh: Mesh) -> dict[str, WeightMatrix]:
     """Full name -> how a parameter is a matrix, for those that are.
 
     ``logical`` is what one device computes; ``sharded`` has the layouts, whose splits are the blocks. Of a
@@ -43,10 +43,10 @@ def _uses(block: Block) -> dict[str, WeightMatrix | None]:
     uses: dict[str, WeightMatrix | None] = {}
     for name in block.parameters:
         shape = block.values[name].type.shape
-        found = [
+        matrices = [
             WeightMatrix.of(node.operator, node.inputs.index(name), shape)
             for node in block.phase(Phase.FORWARD)
             if name in node.inputs and isinstance(node.operator, Operator)
         ]
-        uses[name] = found[0] if found and all(matrix == found[0] for matrix in found) else None
+        uses[name] = matrices[0] if matrices and matrices.count(matrices[0]) == len(matrices) else None
     return uses

@@ -12,7 +12,7 @@ from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.layout import Mesh, Movement, MovementKind, rooted_axis
 from simcluster.model import Block, Graph, Instance, Role
-from simcluster.plan import Owners, ParameterOwner, parameter_owners
+from simcluster.plan import Owners, ParameterOwner, assign_owners
 from simcluster.program.isa import (
     BlockExecution,
     Call,
@@ -80,7 +80,7 @@ class OwnedUpdates:
 
     def parts(self, part: StageProgram, instances: Sequence[Instance]) -> Iterator[StageProgram]:
         """The parts of a stage with these instances, place by place."""
-        owners = parameter_owners(self.graph, instances, self.axes, self.mesh)
+        owners = assign_owners(self.graph, instances, self.axes, self.mesh)
         by_name = {instance.name: self.graph.block_of(instance) for instance in instances}
         for place in np.ndindex(*(self.mesh.size(axis) for axis in self.axes)):
             coordinates = dict(zip(self.axes, map(int, place), strict=True))

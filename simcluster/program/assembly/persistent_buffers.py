@@ -83,7 +83,7 @@ def _lasting(block: Block, mesh: Mesh) -> Iterator[tuple[str, Value, int]]:
 def _owners(block: Block) -> dict[str, tuple[str, str]]:
     """Of what may belong to a parameter, as its states do: value -> parameter, and what it is of it."""
     return {
-        value: (parameter, value.removeprefix(f"{parameter}."))
+        value: (parameter, value[len(parameter) + 1 :])
         for parameter in block.parameters
         for value, kind in block.values.items()
         if kind.role is Role.STATE and value.startswith(f"{parameter}.")
