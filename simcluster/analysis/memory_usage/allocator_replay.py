@@ -31,14 +31,13 @@ MASTER = ".master"
 class ReservedMemory:
     """The memory that an allocator holds for a class, in bytes.
 
-    ``allocated`` and ``reserved`` are their peaks; sizes are rounded as the allocator rounds them. ``times``
-    (ns) and ``levels``: when more was reserved in the last pass through the steps, and how much from then on.
+    ``allocated`` and ``reserved`` are their peaks; sizes are rounded as the allocator rounds them. ``growth``
+    says when more was reserved in the last pass through the steps (ns), and how much from then on.
     """
 
     allocated: int
     reserved: int
-    times: Ints
-    levels: Ints
+    growth: Sequence[tuple[int, int]]
 
 
 def replay_allocator(account: Table, rules: Sequence[PoolRules], steps: int = 1) -> ReservedMemory:
@@ -169,8 +168,7 @@ class _Replay:
         self.growth = [(0, self.allocator.reserved)]
         self.peak = self.allocated
         self._through(moves)
-        times, levels = np.array(self.growth, dtype=np.int64).T
-        return ReservedMemory(self.peak, self.allocator.reserved, times, levels)
+        return ReservedMemory(self.peak, self.allocator.reserved, self.growth)
 
     def _held(self) -> Ints:
         """Rows of what is never released."""
