@@ -137,10 +137,9 @@ def _stage_memory(
         "time_s": entry["time_s"],
         "alive": _living(rows),
     }
-    kept = rule.reserved(rows, steps)
-    if kept is not None:
-        over_time = [[time * 1e-9, level] for time, level in kept.growth]
-        report |= {"reserved": kept.reserved, "reserved_over_time": over_time}
+    if growth := rule.reserved(rows, steps):
+        over_time = [[time * 1e-9, level] for time, level in growth]
+        report |= {"reserved": growth[-1][1], "reserved_over_time": over_time}
     return report
 
 
