@@ -1,7 +1,7 @@
 """Who meets in collectives and transfers, how they do it, and what that puts on which links."""
 
 from simcluster.engine.communication.choices import Choices
-from simcluster.engine.communication.class_meetings import ClassGates, Who, gate_reason, meeting_of
+from simcluster.engine.communication.class_meetings import ClassGates, Who, meeting_of
 from simcluster.engine.communication.fabric import (
     NEVER,
     NO_LINKS,
@@ -33,6 +33,5 @@ __all__ = [
     "Who",
     "classes_on_links",
     "classes_together",
-    "gate_reason",
     "meeting_of",
 ]

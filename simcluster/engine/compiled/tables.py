@@ -80,8 +80,7 @@ class TableBuilder:
         self.slots: dict[object, int] = {}
         self.transfers: dict[Transfer, int] = {}
         self.gates: dict[StepGate, int] = {}
-        # What kinds of communication have to do with gates, and the steps of the only workload that may.
-        self.gated: list[ClassGates] = []
+        # The steps of the only workload that may have gates.
         self.steps = 1
 
     def add_workload(self, classes: PricedClasses) -> list[GroupRows]:
@@ -201,7 +200,6 @@ class TableBuilder:
 
         first = self.opens.add(table("opens", [(row(gate), amount) for gate, amount in gates.opens]))
         waits = NONE if gates.waits is None else row(gates.waits)
-        self.gated.append(gates)
         return self.gated_rows.add(table("gated", [(waits, gates.count, gates.steps_ago, 0, first)]))
 
     def _slot_records(self, kinds: Records) -> Records:

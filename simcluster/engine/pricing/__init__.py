@@ -1,5 +1,6 @@
 """What the instructions of every class of ranks cost, and the programs that classes run at these prices."""
 
+from simcluster.engine.pricing.deadlock import deadlock
 from simcluster.engine.pricing.priced_classes import PricedClasses
 from simcluster.engine.pricing.priced_group import PricedGroup
 from simcluster.engine.pricing.prices import Prices
@@ -10,4 +11,5 @@ __all__ = [
     "PricedGroup",
     "Prices",
     "Workload",
+    "deadlock",
 ]

@@ -9,7 +9,7 @@ from dataclasses import field
 import simpy
 
 from simcluster.deferred_dataclass import dataclass
-from simcluster.engine.communication import ClassGates, gate_reason
+from simcluster.engine.communication import ClassGates
 from simcluster.program import StepGate
 
 
@@ -80,14 +80,6 @@ class StreamGates:
         self.turns[self.which[entry]] += 1
         for gate, amount in gates.opens:
             self.counters[gate].add(step, amount)
-
-    def reason(self, entry: int) -> str | None:
-        """What an entry waits for that is at a gate; None if it is at none."""
-        gates = self._of(entry)
-        if gates is None or gates.waits is None:
-            return None
-        step = self.turns[self.which[entry]] - gates.steps_ago
-        return gate_reason(gates.waits, self.counters[gates.waits].counts[step], gates.count)
 
     def _of(self, entry: int) -> ClassGates | None:
         kind = self.which[entry]
