@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import simpy
 
-from simcluster.cluster import ResourceShare
-from simcluster.engine.communication import Links, Moves, Who
-from simcluster.engine.linking import NOTHING, Segments
+from simcluster.engine.communication import Links, Who
+from simcluster.engine.linking import Segments
 from simcluster.engine.pricing import PricedClasses, PricedGroup, deadlock
 from simcluster.engine.progress import Progress
-from simcluster.engine.reference.flows import NEVER, Network
-from simcluster.engine.reference.gates import GateCounter, StreamGates
+from simcluster.engine.reference.flows import NEVER, Network, SimEvents
+from simcluster.engine.reference.meetings import Attend, GateCounter, GatedEntries, Latch, Meeting
 from simcluster.engine.reference.pace import Pace, Segment, segments_of, slowed_segments
-from simcluster.engine.reference.streams import Meeting, SimEvents, Stream, run_kernels, run_transfers
+from simcluster.engine.reference.streams import Stream, run_kernels, run_transfers
 from simcluster.engine.timing import GroupTiming, Timing
 from simcluster.number_arrays import Ints
 from simcluster.program import StepGate
@@ -76,7 +76,7 @@ Works = dict[int, tuple[Sequence[Sequence[int | Segment | None]], Ints]]
 
 class _Run:
     """One workload in time, once through all its steps: the streams [classes][streams], the paces of their
-    kernels, by who meets how often they have met, and gates.
+    kernels, where who meets, and gates.
     """
 
     def __init__(self, classes: PricedClasses, works: Works, env: simpy.Environment) -> None:
@@ -87,7 +87,7 @@ class _Run:
             for _, group, _ in self.places
         ]
         self.paces = [Pace(env) if classes.slows(group) else None for _, group, _ in self.places]
-        self.meetings: defaultdict[Who, list[Meeting]] = defaultdict(list)
+        self.meetings: dict[Who, Meeting] = {}
         self.gates: defaultdict[StepGate, GateCounter] = defaultdict(GateCounter)
 
     @property
@@ -108,9 +108,8 @@ class _Run:
                     entries = zip(awaited, self._kernels(number, column), strict=True)
                     process = run_kernels(stream, entries, pace)
                 else:
-                    does = self._communications(number, which, column)
-                    gates = self._gates(number, which, column)
-                    process = run_transfers(stream, zip(awaited, does, strict=True), network, pace, gates)
+                    does = self._communications(network, number, which, column, pace)
+                    process = run_transfers(stream, zip(awaited, does, strict=True))
                 processes.append(self.env.process(process))
         return processes
 
@@ -125,31 +124,21 @@ class _Run:
         return works[which[column]]
 
     def _communications(
-        self, number: int, which: int, column: int
-    ) -> Iterator[tuple[Moves, Meeting | None, ResourceShare | None]]:
+        self, network: Network, number: int, which: int, column: int, pace: Pace | None
+    ) -> Iterator[Attend | None]:
         """What a class does on a stream of communication, entry by entry."""
-        kinds = self.classes.groups[number].part.kinds(which)
-        times = int(kinds.ordinals.max(initial=0)) + 1
-        done: list[tuple[Moves, list[Meeting], ResourceShare | None]] = []
+        kinds: list[Attend | None] = []
         for kind in self.classes.communications(number, which):
             who, size = kind.met[column]
-            meetings = self.meetings[who] if size > 1 else []
-            meetings += [Meeting(size) for _ in range(times - len(meetings)) if size > 1]
-            done.append((kind.moves(column), meetings, kind.taken(column)))
-        for place, ordinal in zip(kinds.which.tolist(), kinds.ordinals.tolist(), strict=True):
-            if place == NOTHING:
-                yield 0, None, None
-            else:
-                moves, meetings, taken = done[place]
-                yield moves, meetings[ordinal] if meetings else None, taken
-
-    def _gates(self, number: int, which: int, column: int) -> StreamGates | None:
-        """The gates of the entries of a stream of communication; None: they have none."""
-        done = self.classes.communications(number, which)
-        if not any(kind.gates for kind in done):
-            return None
-        of_entries = self.classes.groups[number].part.kinds(which).which.tolist()
-        return StreamGates(self.gates, [kind.of_gates(column) for kind in done], of_entries)
+            meeting = self.meetings.setdefault(who, Meeting(network, size)) if size > 1 else Meeting(network)
+            moves, taken = kind.moves(column), kind.taken(column)
+            shares = () if pace is None or taken is None else ((pace, taken),)
+            attend: Attend | None = partial(meeting.attend, moves, *shares) if moves else None
+            if gates := kind.of_gates(column):
+                attend = GatedEntries(self.gates, gates, Latch(self.env), attend).attend
+            kinds.append(attend)
+        # The last one is that of entries which only wait.
+        return map([*kinds, None].__getitem__, self.classes.groups[number].part.kinds(which).which.tolist())
 
     def timing(self, *counts: int) -> Timing:
         """What was recorded, with the counts of the network; SimulationError if the run never ended."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,12 +14,8 @@ from simcluster.engine import Fabric, run
 from simcluster.engine.communication import CapacityChange, FlowPhase, Links, Transfer, Vectors
 from simcluster.engine.communication.fabric import NO_LINKS
 from simcluster.engine.reference.flows import Network
-from simcluster.engine.reference.streams import (
-    Meeting,
-    Stream,
-    run_kernels,
-    run_transfers,
-)
+from simcluster.engine.reference.meetings import Meeting
+from simcluster.engine.reference.streams import Stream, run_kernels, run_transfers
 from simcluster.errors import SimulationError
 from simcluster.program import COMPUTE, InstructionKind
 from simcluster.program.isa.instruction import RECV_PREV, SEND_NEXT
@@ -179,8 +176,10 @@ def test_a_link_without_capacity_is_named_as_what_holds_the_program():
 def communication(env, net, moves, meetings, after=None):
     stream = Stream("data", env, len(moves))
     waits = [(after, 1), *[AT_ONCE] * (len(moves) - 1)]
-    does = [(move, meeting, None) for move, meeting in zip(moves, meetings, strict=True)]
-    env.process(run_transfers(stream, zip(waits, does, strict=True), net))
+    does = [
+        partial((meeting or Meeting(net)).attend, move) for move, meeting in zip(moves, meetings, strict=True)
+    ]
+    env.process(run_transfers(stream, zip(waits, does, strict=True)))
     return stream
 
 
@@ -191,7 +190,7 @@ def test_two_collectives_on_one_link_start_when_their_last_member_arrives():
     late = Stream("compute", env, 1)
     env.process(run_kernels(late, [(AT_ONCE, 300)]))
     moves = Transfer(0, (FlowPhase(0, 1000.0, math.inf),))
-    meeting = Meeting(2)
+    meeting = Meeting(net, 2)
     one = communication(env, net, [moves], [None])
     two = communication(env, net, [moves], [meeting])
     three = communication(env, net, [moves, 50], [meeting, None], after=late)
@@ -204,6 +203,6 @@ def test_two_collectives_on_one_link_start_when_their_last_member_arrives():
 
 def test_priced_entries_need_no_links():
     env = simpy.Environment()
-    stream = communication(env, Network(env, NO_LINKS), [7, 0, 5], [None, None, Meeting(1)])
+    stream = communication(env, Network(env, NO_LINKS), [7, 0, 5], [None] * 3)
     env.run()
     assert (stream.starts, stream.ends) == ([0, 7, 7], [7, 7, 12])
