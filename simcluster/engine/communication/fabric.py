@@ -63,20 +63,16 @@ class Transfer:
         """
         if not self.late:
             return self.latency_ns
-        lasting = self.latency_ns + sum(late.delay for late in self.late if late.for_good)
-        passing = [late for late in self.late if not late.for_good]
-        if for_good or not passing:
-            return lasting
+        lates = [late for late in self.late if late.for_good or not for_good]
         left, at = Fraction(1), now
-        for moment in sorted({time for late in passing for time in (late.begin, late.end) if time}):
-            if moment <= at:
-                continue
-            whole = lasting + sum(late.delay for late in passing if late.holds(at))
-            if at + left * whole <= moment:
-                return round(at + left * whole) - now
+        moments = {time for late in lates for time in (late.begin, late.end) if time and time > now}
+        for moment in (*sorted(moments), NEVER):
+            whole = self.latency_ns + sum(late.delay for late in lates if late.holds(at))
+            over = at + left * whole
+            if over <= moment:
+                break
             left, at = left - Fraction(moment - at, whole), moment
-        whole = lasting + sum(late.delay for late in passing if late.holds(at))
-        return round(at + left * whole) - now
+        return round(over) - now
 
 
 Moves = int | Transfer
