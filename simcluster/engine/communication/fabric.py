@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +18,7 @@ NEVER = 2**62
 """A time (ns) that does not come."""
 
 
-@dataclass(frozen=True, slots=True)
-class FlowPhase:
+class FlowPhase(NamedTuple):
     """Bytes that flow with one load vector: those on a link with load 1, at most ``cap`` bytes/s of them."""
 
     vector: int
@@ -79,8 +79,7 @@ Moves = int | Transfer
 """What a communication entry takes: nanoseconds, or bytes over shared links."""
 
 
-@dataclass(frozen=True, slots=True)
-class CapacityChange:
+class CapacityChange(NamedTuple):
     """From ``time`` (ns) on, ``link`` carries ``capacity`` bytes/s."""
 
     time: int

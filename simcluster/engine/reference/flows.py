@@ -72,7 +72,7 @@ class Network:
         self._active: dict[Flow, None] = {}
         self._touched: dict[int, None] = {}
         if links.changes:
-            env.process(self._changing(sorted(links.changes, key=lambda change: (change.time, change.link))))
+            env.process(self._changing(sorted(links.changes)))
         for traffic in links.background:
             env.process(
                 self._background(FlowPhase(traffic.vector, np.inf, traffic.rate), traffic.begin, traffic.end)
