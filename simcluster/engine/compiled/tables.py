@@ -115,10 +115,18 @@ class TableBuilder:
             places = (
                 segments if kernels else self.kinds.add(kinds.ravel()) + kinds.shape[1] * np.arange(width)
             )
-            streams["first_entry"][own], streams["length"][own] = entries[which], len(stream)
-            streams["class_stream"][own], streams["kernels"][own] = first, kernels
-            streams["pace"][own], streams["row"][own] = paces, places
-            streams["times"][own], streams["stride"][own] = self.times + np.arange(width), width
+            columns = {
+                "first_entry": entries[which],
+                "length": len(stream),
+                "class_stream": first,
+                "kernels": kernels,
+                "pace": paces,
+                "row": places,
+                "times": self.times + np.arange(width),
+                "stride": width,
+            }
+            for name, column in columns.items():
+                streams[name][own] = column
             every.append(kinds)
             self.times += len(stream) * width
         return GroupRows(first, paces, slice(times, self.times), every)
