@@ -2,8 +2,7 @@
 
 from simcluster.engine.pricing.deadlock import deadlock
 from simcluster.engine.pricing.priced_classes import PricedClasses
-from simcluster.engine.pricing.priced_group import PricedGroup
-from simcluster.engine.pricing.prices import Prices
+from simcluster.engine.pricing.prices import PricedGroup, Prices
 from simcluster.engine.pricing.workload import Workload
 
 __all__ = [

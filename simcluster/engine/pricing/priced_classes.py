@@ -14,8 +14,7 @@ from simcluster.cluster import SCALE, Device, ResourceShare
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import ClassGates, Transfer, Who, meeting_of
 from simcluster.engine.linking import CodeEntries, LinkedPart, link_part
-from simcluster.engine.pricing.priced_group import PricedCode, PricedGroup
-from simcluster.engine.pricing.prices import Prices, examples_of
+from simcluster.engine.pricing.prices import PricedCode, PricedGroup, Prices, examples_of
 from simcluster.engine.pricing.workload import Workload
 from simcluster.number_arrays import Ints
 from simcluster.program import Instruction
@@ -193,8 +192,6 @@ class _Grouping:
         place = code, *self.prices.place(index, code)
         if place not in self.by_place:
             prices = self.prices.of_class(index, self.prices.program.codes[code])
-            key = code, *prices
-            if key not in self.by_price:
-                self.by_price[key] = PricedCode(*np.array(prices, dtype=np.int64).T[:, :, np.newaxis])
-            self.by_place[place] = self.by_price[key]
+            made = PricedCode(*np.array(prices, dtype=np.int64).T[:, :, np.newaxis])
+            self.by_place[place] = self.by_price.setdefault((code, *prices), made)
         return self.by_place[place]
