@@ -8,7 +8,7 @@ import numpy as np
 import simpy
 
 from simcluster.engine.communication.fabric import NO_LINKS
-from simcluster.engine.linking.segments import PARTS
+from simcluster.engine.linking import PARTS
 from simcluster.engine.reference.flows import Network
 from simcluster.engine.reference.meetings import Meeting
 from simcluster.engine.reference.pace import Pace, slowed_segments

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from simcluster.cluster.device.communication_kernels import SCALE, ResourceShare
 from simcluster.engine.communication.fabric import NO_LINKS
-from simcluster.engine.linking.segments import PARTS
+from simcluster.engine.linking import PARTS
 from simcluster.engine.reference.flows import Network
 from simcluster.engine.reference.meetings import Meeting
 from simcluster.engine.reference.pace import Pace, slowed_segments
