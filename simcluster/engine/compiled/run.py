@@ -14,7 +14,7 @@ from simcluster.engine.compiled.loop import ASKS, ENDED, FULL, PAUSED, begin_run
 from simcluster.engine.compiled.program_order import time_in_program_order
 from simcluster.engine.compiled.tables import GroupRows, TableBuilder
 from simcluster.engine.implementation import LOOP
-from simcluster.engine.pricing import PricedClasses, PricedGroup, deadlock
+from simcluster.engine.pricing import PricedClasses, PricedGroup, deadlock_error
 from simcluster.engine.progress import Progress
 from simcluster.engine.timing import GroupTiming, SlowedSegments, Timing
 
@@ -56,7 +56,7 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
         if not arrays.workloads[number]["round"]:
             if _bytes_flow(arrays):
                 raise OverflowError
-            raise deadlock(classes, _ended(classes, own, arrays))
+            raise deadlock_error(classes, _ended(classes, own, arrays))
         timings.append(_timing(classes, own, arrays, num_flows))
     return timings
 

@@ -1,6 +1,6 @@
 """What the instructions of every class of ranks cost, and the programs that classes run at these prices."""
 
-from simcluster.engine.pricing.deadlock import deadlock
+from simcluster.engine.pricing.deadlock import deadlock_error
 from simcluster.engine.pricing.priced_classes import PricedClasses
 from simcluster.engine.pricing.prices import PricedGroup, Prices
 from simcluster.engine.pricing.workload import Workload
@@ -10,5 +10,5 @@ __all__ = [
     "PricedGroup",
     "Prices",
     "Workload",
-    "deadlock",
+    "deadlock_error",
 ]

@@ -27,7 +27,7 @@ class _StuckStream(NamedTuple):
     communication: Communication | None
 
 
-def deadlock(classes: PricedClasses, done: Sequence[Sequence[int]]) -> SimulationError:
+def deadlock_error(classes: PricedClasses, done: Sequence[Sequence[int]]) -> SimulationError:
     """One line per stuck stream, where nothing happens any more: what it is at and what it waits for.
 
     By class and stream ``done`` entries have ended. Whoever could go on has, so this says all.

@@ -11,7 +11,7 @@ import simpy
 
 from simcluster.engine.communication import Links, Who
 from simcluster.engine.linking import Segments
-from simcluster.engine.pricing import PricedClasses, PricedGroup, deadlock
+from simcluster.engine.pricing import PricedClasses, PricedGroup, deadlock_error
 from simcluster.engine.progress import Progress
 from simcluster.engine.reference.flows import NEVER, Network, SimEvents
 from simcluster.engine.reference.meetings import Attend, GateCounter, GatedEntries, Latch, Meeting
@@ -143,7 +143,7 @@ class _Run:
     def timing(self, *counts: int) -> Timing:
         """What was recorded, with the counts of the network; SimulationError if the run never ended."""
         if any(stream.done < stream.length for stream in self.every):
-            raise deadlock(self.classes, [[stream.done for stream in own] for own in self.streams])
+            raise deadlock_error(self.classes, [[stream.done for stream in own] for own in self.streams])
         groups = [self._group_timing(group) for group in self.classes.groups]
         return Timing(groups, self.classes.num_entries, *counts)
 
