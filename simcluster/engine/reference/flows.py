@@ -63,7 +63,6 @@ class Network:
         self.num_flows = 0
         self.num_solves = 0
         self.num_rates = 0
-        self._links = links
         self._vectors = links.vectors
         self._capacity = links.capacity.tolist()
         self._rows: dict[int, Row] = {}

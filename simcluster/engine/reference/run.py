@@ -78,8 +78,7 @@ class _Run:
         self.classes, self.works, self.env = classes, works, env
         self.places = [(number, classes.groups[number], column) for number, column in classes.place_of]
         self.streams = [
-            [Stream(stream.name, env, len(stream)) for stream in group.part.streams]
-            for _, group, _ in self.places
+            [Stream(env, len(stream)) for stream in group.part.streams] for _, group, _ in self.places
         ]
         self.paces = [Pace(env) if classes.slows(group) else None for _, group, _ in self.places]
         self.meetings: dict[Who, Meeting] = {}

@@ -22,8 +22,6 @@ from simcluster.engine.reference.pace import Pace
 class Stream:
     """One stream of one class: how far it is, who waits for it, and what it has recorded."""
 
-    name: str
-    """What results call it."""
     env: simpy.Environment
     """The simulation that it runs in."""
     length: int
