@@ -82,7 +82,7 @@ class _Run:
         ]
         self.paces = [Pace(env) if classes.slows(group) else None for _, group, _ in self.places]
         self.meetings: dict[Who, Meeting] = {}
-        self.gates: defaultdict[StepGate, GateCounter] = defaultdict(GateCounter)
+        self.gates: defaultdict[tuple[StepGate, int], GateCounter] = defaultdict(GateCounter)
 
     @property
     def every(self) -> list[Stream]:
