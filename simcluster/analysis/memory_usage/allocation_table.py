@@ -99,9 +99,8 @@ class AllocationAccount:
 
     def log(self, index: int) -> AllocationLog:
         """The log of a class. Buffers are numbered class by class, whichever is asked for first."""
-        while self.named < index:
-            self.named += 1
-            self._made(self.named - 1)
+        for other in range(self.named, index):
+            self._made(other)
         self.named = max(self.named, index + 1)
         return self._made(index)
 
