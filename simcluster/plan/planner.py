@@ -27,7 +27,13 @@ from simcluster.plan.diagnostics import (
     size_problems,
 )
 from simcluster.plan.offload import check_hosts, report_not_offloaded
-from simcluster.plan.optimizer import OptimizerPlan, report_dense_updates, sparse_parameters
+from simcluster.plan.optimizer import (
+    OptimizerPlan,
+    check_owners,
+    matrices_of,
+    report_dense_updates,
+    sparse_parameters,
+)
 from simcluster.plan.overlap import (
     describe_chunked_collectives,
     describe_interleaving,
@@ -116,6 +122,19 @@ class StrategyPlanner(PlanValues):
         check_shares(pipeline.batches, mesh)
         sharding = self._sharding(placement)
         optimizer = self._optimizer(numerics, sharding)
+        if optimizer is not None and optimizer.needs_matrices:
+            matrices = matrices_of(sharded.forward, sharded.passes.graph, mesh)
+            optimizer = replace(optimizer, matrices=matrices)
+        if sharding.by_parameter:
+            check_owners(
+                sharding.axes,
+                mesh,
+                uneven=len(pipeline.batches.counts) > 1 or not self.task.routing.build().uniform,
+                moved=not offload.rules.keys().isdisjoint(("optimizer_states", "parameters"))
+                or bool(self.parallel.host),
+                servers=self.parallel.parameter_server is not None,
+                rows=bool(sparse_parameters(logical)),
+            )
         passes = Passes(
             placement=placement,
             pipeline=pipeline,

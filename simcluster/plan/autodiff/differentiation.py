@@ -184,7 +184,8 @@ def values_needing_gradients(block: Block, inputs: Sequence[str]) -> set[str]:
     """The values of a block that depend on a trained parameter or on one of these inputs."""
     needed = {*block.parameters, *inputs} - block.frozen
     for node in block.nodes:
-        if any(value in needed for value in node.inputs):
+        detached = node.operator.detached_inputs if isinstance(node.operator, Operator) else ()
+        if any(value in needed for index, value in enumerate(node.inputs) if index not in detached):
             needed.update(out for out in node.outputs if block.values[out].type.dtype.is_float)
     return needed
 
