@@ -38,6 +38,11 @@ def test_megatrons_arguments_of_deepseek_v3_are_the_catalogs_model():
     made = Scenario.of(found.data).model
     catalog = Scenario.of({**found.data, "model": {"use": "deepseek-v3"}}).model
     assert made == catalog
+    assert not [
+        each
+        for each in found.untranslated
+        if each.status in (TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN)
+    ]
 
 
 DSA = [
@@ -57,11 +62,6 @@ def test_arguments_of_sparse_attention_are_the_catalogs(arguments):
 def test_sparse_attention_lacks_no_size():
     with pytest.raises(ScenarioError, match=r"does not give model\.latent\.sparse\.tokens"):
         read(SIZES + LATENT + EXPERTS + DSA[1].replace("--index-topk 2048 ", ""))
-    assert not [
-        each
-        for each in found.untranslated
-        if each.status in (TranslationStatus.UNSUPPORTED, TranslationStatus.UNKNOWN)
-    ]
 
 
 @pytest.mark.parametrize(
