@@ -31,19 +31,24 @@ FOLLOWED = 2**18
 
 
 class GapPieces(NamedTuple):
-    """Pieces of gaps that have one cause, by number.
+    """Pieces of gaps, each of one cause, by number.
 
     ``start`` and ``end`` are [gaps, classes], or [pieces] of the classes in ``column``; ``gap`` numbers the
     gaps of a class in the order of time. Pieces may be empty. ``entry`` is what is charged, of those of all
-    streams of the part, in the shape of ``start`` or to be broadcast to it; ``NOTHING``: no entry is.
+    streams of the part; ``NOTHING``: no entry is. Columns have the shape of ``start`` or are broadcast to it.
     """
 
     gap: Ints
     column: Ints
     start: Ints
     end: Ints
-    cause: int
+    cause: Ints
     entry: Ints
+
+    def flat(self) -> GapPieces:
+        """Those that are not empty, as [pieces]."""
+        kept = self.end > self.start
+        return GapPieces(*(np.broadcast_to(column, kept.shape)[kept] for column in self))
 
 
 def find_idle_gaps(timings: Sequence[ClassTiming], end: int, stage_axis: str, num_stages: int) -> Table:
@@ -57,9 +62,8 @@ def find_idle_gaps(timings: Sequence[ClassTiming], end: int, stage_axis: str, nu
         group, classes = timings[indices[0]].group, np.array(indices)
         gaps = GroupGaps(group, [timings[index].column for index in indices], stage_axis, causes)
         for piece in gaps.pieces(end, num_stages):
-            kept = piece.end > piece.start
-            columns = (classes[piece.column], piece.gap, piece.start, piece.end, np.array(piece.cause))
-            rows.append(tuple(np.broadcast_to(column, kept.shape)[kept] for column in columns))
+            gap, column, start, over, cause, _ = piece.flat()
+            rows.append((classes[column], gap, start, over, cause))
     of_class, gap, start, over, cause = map(np.concatenate, zip(*rows, strict=True))
     order = np.lexsort((gap, of_class))
     # Causes are numbered as they occur.
@@ -104,22 +108,19 @@ class GroupGaps:
         come the latest first.
         """
         left: list[tuple[Ints, ...]] = []
-        count = 0
-        for number in np.unique(self._stream_of[self._waits.awaited]).tolist():
-            chosen = np.flatnonzero(self._stream_of[self._waits.awaited] == number)
-            step = max(1, TOGETHER // len(self.columns))
-            for begin in range(0, len(chosen), step):
-                rows = _Waits(*(column[chosen[begin : begin + step]] for column in self._waits))
-                left.append((yield from self._first_pieces(rows, number)))
-                count += len(left[-1][0])
-                if count > FOLLOWED:
-                    yield from self._followed(left)
-                    left, count = [], 0
+        count, step = 0, max(1, TOGETHER // len(self.columns))
+        for begin in range(0, len(self._waits.entry), step):
+            rows = _Waits(*(column[begin : begin + step] for column in self._waits))
+            left.append((yield from self._first_pieces(rows)))
+            count += len(left[-1][0])
+            if count > FOLLOWED:
+                yield from self._followed(left)
+                left, count = [], 0
         left.append((yield from self._tail(end, num_stages)))
         yield from self._followed(left)
 
-    def _first_pieces(self, rows: _Waits, number: int) -> Generator[GapPieces, None, tuple[Ints, ...]]:
-        """The pieces due to the awaited entries themselves, which are on one stream; gives what is left."""
+    def _first_pieces(self, rows: _Waits) -> Generator[GapPieces, None, tuple[Ints, ...]]:
+        """The pieces due to the awaited entries themselves; gives what is left."""
         starts, arrivals, ends = self._times
         # The last entry that prolonged a gap is charged with all of it.
         until, own = starts.take(rows.last, axis=0), starts.take(rows.entry, axis=0)
@@ -129,8 +130,8 @@ class GroupGaps:
         begun = np.maximum(since, np.minimum(until, starts.take(rows.awaited, axis=0)))
         ready = np.maximum(since, np.minimum(begun, arrivals.take(rows.awaited, axis=0)))
         gap, column, awaited = rows.gap[:, None], np.arange(len(self.columns))[None], rows.awaited[:, None]
-        cause, late = self._causes[number]
-        yield GapPieces(gap, column, begun, until, cause, awaited)
+        running, late = self._causes[:, self._stream_of[awaited]]
+        yield GapPieces(gap, column, begun, until, running, awaited)
         yield GapPieces(gap, column, ready, begun, late, awaited)
         row, column = np.nonzero(ready > since)
         return self._before(rows.gap[row], column, since[row, column], ready[row, column], rows.awaited[row])
@@ -145,11 +146,9 @@ class GroupGaps:
             ready = np.maximum(since, np.minimum(begun, arrivals[entry, column]))
             stream = self._stream_of[entry]
             ready = np.where(stream == self._part.compute, begun, ready)
-            for number in np.unique(stream).tolist():
-                own = stream == number
-                cause, late = self._causes[number]
-                yield GapPieces(gap[own], column[own], begun[own], until[own], cause, entry[own])
-                yield GapPieces(gap[own], column[own], ready[own], begun[own], late, entry[own])
+            running, late = self._causes[:, stream]
+            yield GapPieces(gap, column, begun, until, running, entry)
+            yield GapPieces(gap, column, ready, begun, late, entry)
             more = ready > since
             gap, column, since, until, entry = self._before(
                 *(values[more] for values in (gap, column, since, ready, entry))
@@ -178,19 +177,12 @@ class GroupGaps:
                 last = ends[part.begins[number + 1] - 1]
                 over, of = np.where(last >= over, last, over), np.where(last >= over, number, of)
         gap = np.full(len(columns), len(self._part.awaited))
-        rest = self.causes.number(PIPELINE_WAIT if num_stages > 1 else IDLE)
-        nothing = np.full(len(columns), NOTHING)
-        yield GapPieces(gap + 1, columns, over, np.full(len(columns), end), rest, nothing)
-        last_entries = part.begins[of + 1] - 1
-        by_host = np.zeros(len(columns), dtype=np.bool_)
-        for number in np.unique(of[over > idle]).tolist():
-            own = (of == number) & (over > idle)
-            if is_host_stream(streams[number].name):
-                by_host |= own
-            else:
-                cause = self._causes[number][0]
-                yield GapPieces(gap[own], columns[own], idle[own], over[own], cause, last_entries[own])
-        return tuple(values[by_host] for values in (gap, columns, idle, over, last_entries))
+        rest = np.full(len(columns), self.causes.number(PIPELINE_WAIT if num_stages > 1 else IDLE))
+        yield GapPieces(gap + 1, columns, over, np.full_like(over, end), rest, np.full_like(gap, NOTHING))
+        entries = part.begins[of + 1] - 1
+        by_host = np.array([is_host_stream(stream.name) for stream in streams])[of] & (over > idle)
+        yield GapPieces(gap, columns, idle, np.where(by_host, idle, over), self._causes[0, of], entries)
+        return tuple(values[by_host] for values in (gap, columns, idle, over, entries))
 
     @cached_property
     def _times(self) -> tuple[Ints, Ints, Ints]:
@@ -206,19 +198,18 @@ class GroupGaps:
         return self.timing.group.part
 
     @cached_property
-    def _causes(self) -> Sequence[tuple[int, int]]:
-        """By stream what is charged while its entries run, and while they are ready and others are not."""
-        causes = []
-        for stream in self._part.streams:
-            axes = charged_to(stream.name, self.stage_axis)
-            cause = self.causes.number("+".join(axes))
-            causes.append((cause, self.causes.number(PIPELINE_WAIT) if self.stage_axis in axes else cause))
-        return causes
+    def _causes(self) -> Ints:
+        """What is charged by stream while its entries run, and while they are ready and others are not."""
+        axes = [charged_to(stream.name, self.stage_axis) for stream in self._part.streams]
+        running = [self.causes.number("+".join(own)) for own in axes]
+        wait = self.causes.number(PIPELINE_WAIT)
+        late = [wait if self.stage_axis in own else cause for own, cause in zip(axes, running, strict=True)]
+        return np.array([running, late])
 
     @cached_property
     def _stream_of(self) -> Ints:
         """By entry its stream."""
-        return np.repeat(np.arange(len(self._causes)), np.diff(self._part.begins))
+        return np.repeat(np.arange(len(self._part.streams)), np.diff(self._part.begins))
 
     @cached_property
     def _is_first(self) -> NDArray[np.bool_]:

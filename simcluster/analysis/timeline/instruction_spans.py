@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from simcluster.analysis.timeline.event_index import EventIndex
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import ClassTiming
@@ -21,7 +23,7 @@ class InstructionTimes:
 def instruction_times(timing: ClassTiming) -> dict[int, InstructionTimes]:
     """Code -> when each of its instructions ran, for all executions of a class."""
     events = EventIndex.of(timing.group.group.part)
-    times = events.all_times(timing.group, timing.columns)[..., 0]
+    times = events.times(np.arange(events.zero), timing.group, timing.columns).reshape(3, events.count)
     times_by_code = {}
     for code, executions in events.executions.items():
         shape = len(executions), len(events.part.codes[code].entry)

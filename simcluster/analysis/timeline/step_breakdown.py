@@ -66,10 +66,12 @@ def break_down(program: Program, timing: Timing, num_stages: int) -> StepBreakdo
         gaps = GroupGaps(group, range(len(indices)), program.stage_axis, causes)
         for piece in gaps.pieces(timing.end, num_stages):
             waited = piece.end - piece.start
-            if waited.ndim == 2:
-                lost[piece.cause][indices] += waited.sum(axis=0)
-            else:
-                np.add.at(lost[piece.cause], indices[piece.column], waited)
+            for cause in np.unique(piece.cause).tolist():
+                own = piece.cause.ravel() == cause
+                if waited.ndim == 2:
+                    lost[cause][indices] += waited[own].sum(axis=0)
+                else:
+                    np.add.at(lost[cause], indices[piece.column[own]], waited[own])
     waits = {name: lost[causes.number(cause)] for name, cause in WAITS.items()}
     waited_for_host = lost[causes.number(HOST)]
     kernels = {"compute_s": busy - host, "slowed_s": spent - busy, "host_s": host + waited_for_host}

@@ -18,7 +18,7 @@ from simcluster.engine.compiled.events import (
 )
 from simcluster.engine.compiled.flows import begin_flow, change_capacity, finish_flow, settle_rates
 from simcluster.engine.compiled.kernel_rates import stop_segment
-from simcluster.engine.compiled.stream_steps import BEGIN, LATENCY_KNOWN, READY, go_on, row_of
+from simcluster.engine.compiled.stream_steps import BEGIN, PHASE, READY, go_on, row_of, sleep
 
 ENDED, PAUSED, FULL, ASKS = range(4)
 """Why a slice ends: nothing happens any more; it has worked enough; the records of slowed segments are full;
@@ -134,12 +134,14 @@ def _happen(r: Arrays, kind: int, whom: int) -> bool:
 def run_slice(r: Arrays, most: int, answered: bool) -> int:
     """Lets time pass until something has to be done outside, or ``most`` work is done; says why it ends.
 
-    ``answered``: ``VALUE`` is the latency that ``STREAM`` asked for.
+    ``answered``: ``value`` is the latency that ``stream`` asked for.
     """
     r.totals[0].cost = 0
     if answered:
-        r.streams[r.totals[0].stream].mode = LATENCY_KNOWN
-        let_go(r, r.totals[0].stream)
+        stream = r.totals[0].stream
+        r.streams[stream].mode = PHASE
+        if sleep(r, stream, r.totals[0].value, PHASE) == PHASE:
+            let_go(r, stream)
     while not r.totals[0].failed:
         if r.totals[0].stack:
             r.totals[0].stack -= 1

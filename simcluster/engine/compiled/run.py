@@ -8,18 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.engine.communication import ClassGates, Links, Transfer, gate_reason
+from simcluster.engine.communication import Links, Transfer
 from simcluster.engine.compiled.arrays import TOO_LATE, Arrays
 from simcluster.engine.compiled.loop import ASKS, ENDED, FULL, PAUSED, begin_run, resume_run, run_slice
 from simcluster.engine.compiled.program_order import time_in_program_order
-from simcluster.engine.compiled.stream_steps import BEGIN, READY
 from simcluster.engine.compiled.tables import GroupRows, TableBuilder
 from simcluster.engine.implementation import LOOP
-from simcluster.engine.linking import HEADING, LATE, STILL
-from simcluster.engine.pricing import PricedClasses, PricedGroup
+from simcluster.engine.pricing import PricedClasses, PricedGroup, deadlock_error
 from simcluster.engine.progress import Progress
 from simcluster.engine.timing import GroupTiming, SlowedSegments, Timing
-from simcluster.errors import SimulationError
 
 FIRST_SLICE = 100_000
 """Work of the first slice, in events, entries of streams, and entries of vectors."""
@@ -59,7 +56,7 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
         if not arrays.workloads[number]["round"]:
             if _bytes_flow(arrays):
                 raise OverflowError
-            raise SimulationError(HEADING, *_stuck(classes, own, arrays, builder))
+            raise deadlock_error(classes, _ended(classes, own, arrays))
         timings.append(_timing(classes, own, arrays, num_flows))
     return timings
 
@@ -77,7 +74,7 @@ def _goes_in_program_order(classes: PricedClasses, builder: TableBuilder) -> boo
     """
     links = builder.links
     changes = links.changes or links.background or any(transfer.late for transfer in builder.transfers)
-    if changes or builder.paces or builder.gated or len(builder.workloads) > 2:
+    if changes or builder.paces or builder.gates or len(builder.workloads) > 2:
         return False
     of_one = sum(group.part.num_entries for group in classes.groups)
     return classes.many and classes.num_entries >= max(LONG, WIDE * of_one)
@@ -162,28 +159,8 @@ def _bytes_flow(arrays: Arrays) -> bool:
     return bool(((slots["rate"] > 0) & np.isfinite(slots["left"])).any())
 
 
-def _stuck(
-    classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays, builder: TableBuilder
-) -> list[str]:
-    """One line per stuck stream."""
-    done, held = [], []
-    for index in range(len(classes.place_of)):
-        number, column = classes.place_of[index]
-        first = int(rows[number].streams[column])
-        streams = range(first, first + len(classes.groups[number].part.streams))
-        done.append([int(arrays.streams["done"][stream]) for stream in streams])
-        held.append([_held(arrays, stream, builder.gated) for stream in streams])
-    return classes.stuck(done, held)
-
-
-def _held(arrays: Arrays, stream: int, gated: Sequence[ClassGates]) -> str | None:
-    """What keeps an entry from ending that has arrived; None if none has."""
-    own = arrays.streams[stream]
-    if own["done"] == own["length"] or own["kernels"] or own["mode"] in (READY, BEGIN):
-        return None
-    kind = _kind(arrays, stream)
-    at = arrays.gated[kind["gated"]] if kind["gated"] >= 0 else None
-    if at is not None and (gate := gated[kind["gated"]].waits) is not None:
-        counted = arrays.gates["counted"][at["gate"] + at["turn"] - at["steps_ago"]]
-        return gate_reason(gate, int(counted), int(at["count"]))
-    return LATE if arrays.slots["arrived"][kind["slot"]] < kind["size"] else STILL
+def _ended(classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays) -> list[list[int]]:
+    """By class and stream how many entries have ended."""
+    done = arrays.streams["done"]
+    firsts = [(int(rows[group].streams[column]), group) for group, column in classes.place_of]
+    return [done[first : first + len(classes.groups[group].part.streams)].tolist() for first, group in firsts]

@@ -80,18 +80,15 @@ class TableBuilder:
         self.slots: dict[object, int] = {}
         self.transfers: dict[Transfer, int] = {}
         self.gates: dict[StepGate, int] = {}
-        # What kinds of communication have to do with gates, and the steps of the only workload that may.
-        self.gated: list[ClassGates] = []
+        # The steps of the only workload that may have gates.
         self.steps = 1
 
     def add_workload(self, classes: PricedClasses) -> list[GroupRows]:
         """Adds all classes of a workload, whose streams lie class after class."""
         self.steps = classes.workload.steps
-        counts = zeros(len(classes.place_of))
-        for group in classes.groups:
-            counts[list(group.indices)] = len(group.part.streams)
-        first = self.streams.count + np.cumsum(counts) - counts
-        streams = records("streams", int(counts.sum()), first_waiter=NONE, next_waiter=NONE, next_member=NONE)
+        ends = offsets([len(classes.groups[group].part.streams) for group, _ in classes.place_of])
+        first = self.streams.count + ends
+        streams = records("streams", ends[-1], first_waiter=NONE, next_waiter=NONE, next_member=NONE)
         streams["workload"] = len(self.workloads) - 1
         rows = [
             self._add_group(classes, number, first[list(group.indices)], streams)
@@ -201,7 +198,6 @@ class TableBuilder:
 
         first = self.opens.add(table("opens", [(row(gate), amount) for gate, amount in gates.opens]))
         waits = NONE if gates.waits is None else row(gates.waits)
-        self.gated.append(gates)
         return self.gated_rows.add(table("gated", [(waits, gates.count, gates.steps_ago, 0, first)]))
 
     def _slot_records(self, kinds: Records) -> Records:
@@ -209,12 +205,11 @@ class TableBuilder:
         flows may load links.
         """
         sizes = np.diff(self.links.vectors.offsets)
-        most = [
-            max((sizes[phase.vector] for phase in transfer.phases), default=0) for transfer in self.transfers
-        ]
-        nodes = zeros(len(self.slots))
         # The last number is that of no transfer at all.
-        np.maximum.at(nodes, kinds["slot"], np.array([*most, 0], dtype=np.int64)[kinds["transfer"]])
+        phases = [*(transfer.phases for transfer in self.transfers), ()]
+        most = [max((sizes[phase.vector] for phase in of_transfer), default=0) for of_transfer in phases]
+        nodes = zeros(len(self.slots))
+        np.maximum.at(nodes, kinds["slot"], np.array(most, dtype=np.int64)[kinds["transfer"]])
         nodes = np.append(nodes, sizes[[flow.vector for flow in self.links.background]])
         none = dict.fromkeys(("first_member", "last_member", "ends", "stream"), NONE)
         return records("slots", len(nodes) + 1, first_node=offsets(nodes), **none)
@@ -222,21 +217,28 @@ class TableBuilder:
     def arrays(self) -> Arrays:
         """A run of everything added, in which nothing has happened."""
         links, vectors, background = self.links, self.links.vectors, self.links.background
-        changes = sorted(links.changes, key=lambda change: (change.time, change.link))
         phases = [phase for transfer in self.transfers for phase in transfer.phases]
-        totals = records("totals", 1, most_kernels=max((most for _, most in self.paces), default=0))
         kinds = self.kinds.joined()
         slots = self._slot_records(kinds)
-        nodes = records("nodes", int(slots["first_node"][-1]), next=NONE, previous=NONE)
-        nodes["slot"] = np.repeat(np.arange(len(slots) - 1), np.diff(slots["first_node"]))
-        paces = self._paces()
+        of_nodes = np.repeat(np.arange(len(slots) - 1), np.diff(slots["first_node"]))
+        most = [kernels for _, kernels in self.paces]
+        paces = records(
+            "paces",
+            len(most),
+            stream=[stream for stream, _ in self.paces],
+            first_part=offsets(most)[:-1] * PARTS,
+            rate_units=SCALE,
+            rate_memory=SCALE,
+            segment=NONE,
+            order=NONE,
+        )
         # As many events can be under way; others in the heap are stale.
-        events = self.streams.count + 2 * len(slots) + len(paces) + len(changes) + len(self.workloads)
-        parts = sum(most for _, most in self.paces) * PARTS
+        events = self.streams.count + 2 * len(slots) + len(paces) + len(links.changes) + len(self.workloads)
+        parts = sum(most) * PARTS
         self.gated_rows.add(table("gated", [(NONE, 0, 0, 0, self.opens.count)]))
         self.segments.add(records("segments", 1, first_part=self.num_parts))
         return Arrays(
-            totals=totals,
+            totals=records("totals", 1, most_kernels=max(most, default=0)),
             streams=self.streams.joined(),
             entries=self.entries.joined(),
             kinds=kinds,
@@ -247,20 +249,20 @@ class TableBuilder:
                 late=[*(bool(transfer.late) for transfer in self.transfers), 0],
                 first_phase=offsets([len(transfer.phases) for transfer in self.transfers]),
             ),
-            phases=table("phases", [(phase.vector, phase.num_bytes, phase.cap) for phase in phases]),
+            phases=table("phases", phases),
             vectors=records("vectors", len(vectors) + 1, first_load=vectors.offsets),
             loads=records("loads", len(vectors.links), link=vectors.links, load=vectors.loads),
             slots=slots,
             links=records(
                 "links", len(links.capacity), first_node=NONE, last_node=NONE, capacity=links.capacity
             ),
-            nodes=nodes,
+            nodes=records("nodes", len(of_nodes), slot=of_nodes, next=NONE, previous=NONE),
             segments=self.segments.joined(),
             work=np.concatenate([zeros(0), *(kernels.ravel() for kernels in self.work if self.paces)]),
             paces=paces,
             part_end=zeros(parts),
             workloads=records("workloads", len(self.workloads), first_stream=self.workloads),
-            changes=table("changes", [(change.time, change.link, change.capacity) for change in changes]),
+            changes=table("changes", sorted(links.changes)),
             traffic=table(
                 "traffic",
                 [
@@ -283,13 +285,6 @@ class TableBuilder:
             opens=self.opens.joined(),
             gates=records("gates", len(self.gates) * self.steps, first_waiter=NONE),
         )
-
-    def _paces(self) -> Records:
-        first = offsets([most for _, most in self.paces])[:-1] * PARTS
-        paces = records("paces", len(self.paces), first_part=first, segment=NONE, order=NONE)
-        paces["stream"] = [stream for stream, _ in self.paces]
-        paces["rate_units"] = paces["rate_memory"] = SCALE
-        return paces
 
 
 def records(name: str, count: int, **columns: Any) -> Records:

@@ -10,8 +10,7 @@ import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.linking.code_entries import NOTHING, CodeEntries
-from simcluster.engine.linking.entry_types import EntryTypes
-from simcluster.engine.linking.segments import Segments
+from simcluster.engine.linking.entry_types import EntryTypes, Segments
 from simcluster.number_arrays import Ints, offsets
 from simcluster.program import COMPUTE, BlockExecution, Executions, Program
 

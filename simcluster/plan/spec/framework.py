@@ -82,6 +82,18 @@ class FrameworkProfile(CatalogSection):
     """Pairs of operator families: an operator of the second that directly follows one of the first may run in
     the same kernel."""
 
+    skip_bias_add: Annotated[
+        bool,
+        Phrase(
+            {
+                False: "a matmul adds its bias if they are fused",
+                True: "biases left out of a matmul if the next kernel can add them",
+            }.__getitem__
+        ),
+    ] = False
+    """Whether a matmul leaves its bias to the kernel behind it, if that may be fused with the bias
+    (Megatron's ``skip_bias_add``): bias with GELU, or with dropout and residual, is a kernel of its own."""
+
     passes: Annotated[tuple[Name, ...], Phrase(passes_words)] = ()
     """Operator families that are split into their passes over the data (``batch_norm``: computing the
     statistics, and applying them), so that each pass may be fused with a neighbouring kernel; other operators

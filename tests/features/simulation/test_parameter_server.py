@@ -163,6 +163,21 @@ def changed(**parallel):
             {"parameter_server": {"servers": 2, "update": "asynchronous", "parameters": ["layers.*"]}},
             "is on no server: workers add up its gradient",
         ),
+        (
+            {"strategies": [{"match": "layers.*.mlp.up", "split": {"batch": [], "ffn": "data"}}]},
+            "'layers.0.mlp.up.*weight' is split over data, but every worker of servers has all of it",
+        ),
+        (
+            {"strategies": [{"match": "layers.*.mlp.up", "split": {"batch": []}}]},
+            "workers repeat each other's gradients of 'layers.0.mlp.up.*weight', which servers would add up",
+        ),
+        (
+            {
+                "strategies": [{"match": "layers.*.mlp.activation", "split": {"batch": [], "ffn": "data"}}],
+                "parameter_server": {"servers": 2, "update": "asynchronous"},
+            },
+            "workers exchange parts in 'layers.0.*', and so wait for each other",
+        ),
     ],
 )
 def test_what_does_not_go_with_servers_is_refused(parallel, message):
@@ -179,7 +194,7 @@ def test_what_does_not_go_with_servers_is_refused(parallel, message):
         ({"staleness": 2}, "synchronous updates have no bound of staleness"),
         ({"update": "sometimes"}, "sometimes"),
         ({"update": "asynchronous", "vocab_cache_size": 10}, "which then wait for each other"),
-        ({"ids": "poisson"}, "ids"),
+        ({"ids": "poisson"}, "ids: 'poisson' is no distribution of rows.*zipf:1.05"),
     ],
 )
 def test_wrong_keys_of_the_section(servers, message):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import simpy
 
 from simcluster.engine.communication.fabric import NO_LINKS
 from simcluster.engine.reference.flows import Network
-from simcluster.engine.reference.streams import (
-    Latch,
-    Meeting,
-    Stream,
-    run_kernels,
-    run_transfers,
-)
+from simcluster.engine.reference.meetings import Latch, Meeting
+from simcluster.engine.reference.streams import Stream, run_kernels, run_transfers
 from tests.support.slowed_kernels import AT_ONCE
 
 
@@ -55,8 +52,8 @@ def test_streams_that_wait_for_each_other_in_turn_do_not_nest():
     env, count = simpy.Environment(), 20_000
     one, other = Stream("compute", env, count), Stream("tensor", env, count)
     kernels = [((other, entry), 0) for entry in range(count)]
-    transfers = [((one, entry + 1), (0, None, None)) for entry in range(count)]
-    env.process(run_transfers(other, transfers, Network(env, NO_LINKS)))
+    transfers = [((one, entry + 1), None) for entry in range(count)]
+    env.process(run_transfers(other, transfers))
     env.process(run_kernels(one, kernels))
     env.run()
     assert one.done == other.done == count and env.now == 0
@@ -65,12 +62,12 @@ def test_streams_that_wait_for_each_other_in_turn_do_not_nest():
 def test_a_row_of_classes_that_meet_pair_by_pair_does_not_nest():
     """Each meeting ends at the instant at which the next one can begin."""
     env, count = simpy.Environment(), 5_000
-    meetings = [Meeting(2) for _ in range(count)]
     network = Network(env, NO_LINKS)
+    meetings = [partial(Meeting(network, 2).attend, 0) for _ in range(count)]
     streams = [Stream("next", env, 2) for _ in range(count + 1)]
     for number, stream in enumerate(streams):
         met = [meetings[number - 1] if number else None, meetings[number] if number < count else None]
-        entries = [(AT_ONCE, (0, meeting, None)) for meeting in met]
-        env.process(run_transfers(stream, entries, network))
+        entries = [(AT_ONCE, meeting) for meeting in met]
+        env.process(run_transfers(stream, entries))
     env.run()
     assert all(stream.done == 2 for stream in streams)

@@ -154,6 +154,15 @@ def test_weights_are_normalised_unless_softmax_comes_first(arguments, normalised
     assert read(SMALL + arguments).data["model"]["experts"]["normalised"] is normalised
 
 
+@pytest.mark.parametrize(("arguments", "padded"), [("", False), ("--moe-pad-expert-input-to-capacity", None)])
+def test_experts_compute_empty_places_where_they_are_padded(arguments, padded):
+    found = read(f"{SMALL}--moe-expert-capacity-factor 1.5 {arguments}")
+    experts = found.data["model"]["experts"]
+    assert (experts["capacity_factor"], experts.get("padded")) == (1.5, padded)
+    listed = said(found, "--moe-pad-expert-input-to-capacity")
+    assert TranslationStatus.UNSUPPORTED not in [status for status, *_ in listed]
+
+
 def test_mindformers_sections_make_one_mixture():
     found = read(MINDFORMERS, kind="mindformers", cluster="atlas-800t-a2", hosts=1)
     assert found.data["model"]["experts"] == {
