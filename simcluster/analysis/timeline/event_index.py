@@ -1,4 +1,4 @@
-"""The events of all instructions that a part executes, by number, and when they happen to its classes."""
+"""When all instructions that a part executes start and end: their events by number, and times of classes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
-from simcluster.engine import NOTHING, GroupTiming, LinkedPart
+from simcluster.engine import NOTHING, ClassTiming, GroupTiming, LinkedPart
 from simcluster.number_arrays import Ints
 
 START, END, ARRIVAL = range(3)
@@ -96,6 +96,28 @@ class EventIndex:
         first = self.part.segments.first
         within = np.arange(first[-1]) - np.repeat(first[:-1], np.diff(first))
         return np.append(within, 0)[self.kernel]
+
+
+@dataclass(frozen=True)
+class InstructionTimes:
+    """Start, end and arrival of every instruction of a code: arrays [executions, instructions]."""
+
+    executions: Ints
+    starts: Ints
+    ends: Ints
+    arrivals: Ints
+
+
+def instruction_times(timing: ClassTiming) -> dict[int, InstructionTimes]:
+    """Code -> when each of its instructions ran, for all executions of a class."""
+    events = EventIndex.of(timing.part)
+    times = events.times(np.arange(events.zero), timing.group, timing.columns).reshape(3, events.count)
+    times_by_code = {}
+    for code, executions in events.executions.items():
+        shape = len(executions), len(events.part.codes[code].entry)
+        own = times[:, events.first[code] :][:, : shape[0] * shape[1]]
+        times_by_code[code] = InstructionTimes(executions, *(column.reshape(shape) for column in own))
+    return times_by_code
 
 
 def _within_entries(timing: GroupTiming, columns: slice) -> tuple[Ints, Ints]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
@@ -103,19 +102,14 @@ def _run(arrays: Arrays, transfers: Sequence[Transfer], progress: Progress) -> A
         if why == FULL:
             arrays = _with_more_room(arrays)
         elif why == ASKS:
-            transfer = transfers[_kind(arrays, int(totals["stream"]))["transfer"]]
-            totals["value"] = transfer.latency(int(totals["now"]))
+            stream = arrays.streams[totals["stream"]]
+            kind = stream["row"] + arrays.entries["what"][stream["first_entry"] + stream["done"]]
+            totals["value"] = transfers[arrays.kinds["transfer"][kind]].latency(int(totals["now"]))
 
 
 def next_work(work: int, seconds: float) -> int:
     """The work of a slice behind one of this ``work`` that lasted so long."""
     return max(1, min(2 * work, int(work * SLICE_TIME / max(seconds, 1e-9))))
-
-
-def _kind(arrays: Arrays, number: int) -> Any:
-    """The kind of communication that a stream is at."""
-    stream = arrays.streams[number]
-    return arrays.kinds[stream["row"] + arrays.entries["what"][stream["first_entry"] + stream["done"]]]
 
 
 def _with_more_room(arrays: Arrays) -> Arrays:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -47,13 +46,11 @@ class GroupRows:
         ]
 
 
-@dataclass
 class _Rows:
-    """The records of one array, which are collected part by part."""
+    """An array that is collected part by part."""
 
-    name: str
-    parts: list[Records] = field(default_factory=list)
-    count: int = 0
+    def __init__(self, empty: Records) -> None:
+        self.parts, self.count = [empty], 0
 
     def add(self, rows: Records) -> int:
         """Adds some; says where they begin."""
@@ -63,7 +60,7 @@ class _Rows:
 
     def joined(self) -> Records:
         """All of them."""
-        return np.concatenate([records(self.name, 0), *self.parts])
+        return np.concatenate(self.parts)
 
 
 class TableBuilder:
@@ -73,11 +70,10 @@ class TableBuilder:
 
     def __init__(self, links: Links) -> None:
         self.links = links
-        self.streams, self.entries, self.segments = map(_Rows, ("streams", "entries", "segments"))
-        self.kinds, self.gated_rows, self.opens = map(_Rows, ("kinds", "gated", "opens"))
-        # Parts of the kernels of segments, and how many they are.
-        self.work: list[Ints] = []
-        self.num_parts = 0
+        names = "streams", "entries", "segments", "kinds", "gated", "opens"
+        collected = [_Rows(records(name, 0)) for name in names]
+        self.streams, self.entries, self.segments, self.kinds, self.gated, self.opens = collected
+        self.work = _Rows(zeros(0))
         # (Stream of kernels, the most kernels of a segment) of classes that give way.
         self.paces: list[tuple[int, int]] = []
         # Ends of all entries of all streams of all classes, and starts of those that communicate.
@@ -112,9 +108,10 @@ class TableBuilder:
         """Adds the classes of a group, whose first streams these are."""
         group = classes.groups[number]
         part, width, times = group.part, len(group.indices), self.times
-        entries, segments = self._first_entries(part), self._add_segments(group)
+        slowed = classes.slows(group)
+        entries, segments = self._first_entries(part), self._add_segments(group, slowed=slowed)
         paces = np.full(width, NONE)
-        if classes.slows(group):
+        if slowed:
             paces = len(self.paces) + np.arange(width)
             self.paces += [(stream, part.segments.longest) for stream in (first + part.compute).tolist()]
         every, begun = [], []
@@ -160,15 +157,16 @@ class TableBuilder:
                 rows.append(self.entries.add(records("entries", len(stream), what=what, **waits)))
         return self.known[id(part)]
 
-    def _add_segments(self, group: PricedGroup) -> Ints:
-        """Adds the segments of the classes of a group; by class the row of the first."""
+    def _add_segments(self, group: PricedGroup, *, slowed: bool) -> Ints:
+        """Adds the segments of the classes of a group, with their parts if these are ``slowed``; by class the
+        row of the first.
+        """
         segments, (different, which) = group.part.segments, group.kernels()
         rows = []
         for kernels in different:
-            first, times = self.num_parts + segments.first[:-1] * PARTS, segments.durations(kernels)
+            first = self.work.add(kernels.ravel() if slowed else zeros(0)) + segments.first[:-1] * PARTS
+            times = segments.durations(kernels)
             rows.append(self.segments.add(records("segments", len(segments), first_part=first, time=times)))
-            self.work.append(kernels)
-            self.num_parts += kernels.size
         return np.array(rows, dtype=np.int64)[which]
 
     def _add_kinds(self, classes: PricedClasses, number: int, which: int) -> Records:
@@ -217,7 +215,7 @@ class TableBuilder:
 
         first = self.opens.add(table("opens", [(row(gate), amount) for gate, amount in gates.opens]))
         waits = NONE if gates.waits is None else row(gates.waits)
-        return self.gated_rows.add(table("gated", [(waits, gates.count, gates.steps_ago, 0, first)]))
+        return self.gated.add(table("gated", [(waits, gates.count, gates.steps_ago, 0, first)]))
 
     def _slot_records(self, kinds: Records) -> Records:
         """A slot for all who meet in these kinds, and one for each background flow, with as many nodes as its
@@ -254,8 +252,8 @@ class TableBuilder:
         # As many events can be under way; others in the heap are stale.
         events = self.streams.count + 2 * len(slots) + len(paces) + len(links.changes) + len(self.workloads)
         parts = sum(most) * PARTS
-        self.gated_rows.add(table("gated", [(NONE, 0, 0, 0, self.opens.count)]))
-        self.segments.add(records("segments", 1, first_part=self.num_parts))
+        self.gated.add(table("gated", [(NONE, 0, 0, 0, self.opens.count)]))
+        self.segments.add(records("segments", 1, first_part=self.work.count))
         return Arrays(
             totals=records("totals", 1, most_kernels=max(most, default=0)),
             streams=self.streams.joined(),
@@ -277,7 +275,7 @@ class TableBuilder:
             ),
             nodes=records("nodes", len(of_nodes), slot=of_nodes, next=NONE, previous=NONE),
             segments=self.segments.joined(),
-            work=np.concatenate([zeros(0), *(kernels.ravel() for kernels in self.work if self.paces)]),
+            work=self.work.joined(),
             paces=paces,
             part_end=zeros(parts),
             workloads=records("workloads", len(self.workloads), first_stream=self.workloads),
@@ -299,7 +297,7 @@ class TableBuilder:
             ends=np.empty(self.times, dtype=np.int64),
             stretched=records("stretched", MANY_KERNELS if self.paces else 1),
             kernel_end=zeros(MANY_KERNELS * bool(self.paces) + parts),
-            gated=self.gated_rows.joined(),
+            gated=self.gated.joined(),
             opens=self.opens.joined(),
             gates=records("gates", len(self.gates) * self.steps, first_waiter=NONE),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -52,22 +53,16 @@ def run_by_processes(workloads: Sequence[PricedClasses], links: Links, progress:
     else:
         for number in range(len(runs)):
             env.process(again(number))
-        _run_until(over)
+        # Until all are over, or nothing happens any more.
+        with suppress(simpy.core.EmptySchedule):
+            while not over.processed:
+                env.step()
     waiting_streams = any(stream.done < stream.length for stream in streams)
     if env.now > NEVER or (waiting_streams and network.carries_bytes):
         raise OverflowError
     # What changes on the links after the last entry does not count.
     counts = network.num_flows, network.num_solves, network.num_rates
     return [run.timing(*counts) for run in runs]
-
-
-def _run_until(over: simpy.Event) -> None:
-    """Lets time pass until an event, or until nothing happens any more."""
-    try:
-        while not over.processed:
-            over.env.step()
-    except simpy.core.EmptySchedule:
-        return
 
 
 Works = dict[int, tuple[Sequence[Sequence[int | Segment | None]], Ints]]
@@ -83,12 +78,11 @@ class _Run:
         self.classes, self.works, self.env = classes, works, env
         self.places = [(number, classes.groups[number], column) for number, column in classes.place_of]
         self.streams = [
-            [Stream(stream.name, env, len(stream)) for stream in group.part.streams]
-            for _, group, _ in self.places
+            [Stream(env, len(stream)) for stream in group.part.streams] for _, group, _ in self.places
         ]
         self.paces = [Pace(env) if classes.slows(group) else None for _, group, _ in self.places]
         self.meetings: dict[Who, Meeting] = {}
-        self.gates: defaultdict[StepGate, GateCounter] = defaultdict(GateCounter)
+        self.gates: defaultdict[tuple[StepGate, int], GateCounter] = defaultdict(GateCounter)
 
     @property
     def every(self) -> list[Stream]:
