@@ -37,6 +37,7 @@ from simcluster.plan.switches import (
     LogitsFormat,
     Phrase,
     RecomputedForward,
+    SparseAttentionForm,
     UpdateKernels,
     WeightCopies,
     WeightGathers,
@@ -291,6 +292,11 @@ class FrameworkProfile(CatalogSection):
     alibi_table: Annotated[bool, Phrase(alibi_words)] = False
     """Attention in one kernel: whether it reads ALiBi's distances, times the slope of each head, from a table
     in memory. false: it computes them."""
+
+    sparse_attention: SparseAttentionForm = SparseAttentionForm.GATHERED
+    """Sparse attention (model.latent.sparse). ``gathered``: a kernel reads the latent vectors of the selected
+    tokens in place of keys and values (absorbed latent attention, as in DeepSeek-V3.2); ``masked``: ordinary
+    latent attention computes all scores, and a mask hides those of other tokens."""
 
     fused_softmax: FusedSoftmaxSpec = FusedSoftmaxSpec()
     """In unfused attention: which scores are scaled, masked and normalised by one kernel, and what runs
