@@ -8,7 +8,7 @@ from typing import Any
 from simcluster.foreign.assembly import virtual_chunks
 from simcluster.foreign.megatron.arguments import PROFILED, PROFILES
 from simcluster.foreign.megatron.muon_arguments import state_muon
-from simcluster.foreign.translation import Alternatives, Facts, state_positions, state_profile
+from simcluster.foreign.translation import Alternatives, Facts, state_positions, state_profile, state_windows
 from simcluster.model import ATTENTION_CORES
 from simcluster.plan import layers_by_block_method
 
@@ -42,6 +42,9 @@ def state_dimensions(facts: Facts, *, grouped: bool) -> None:
     hidden, activation = facts.get("model.hidden"), facts.get("model.activation", "gelu")
     facts.default("model.norm", "layer", "Megatron's default")
     facts.default("model.activation", "gelu", "Megatron's default")
+    if "no_positions" in facts.known:
+        flag, said = facts.drop("no_positions"), "model.positions" in facts.known
+        facts.say_if(not said, "model.positions", "none", flag, "as --position-embedding-type says")
     facts.default("model.positions", "learned", "Megatron's default")
     facts.default("model.bias", True, "Megatron's default")
     facts.default("model.tied", True, "Megatron's default")
@@ -52,6 +55,7 @@ def state_dimensions(facts: Facts, *, grouped: bool) -> None:
         facts.default("model.ffn", 4 * hidden, "Megatron's default: 4 x hidden")
     facts.use("query_groups", "model.kv_heads", counts=grouped, otherwise="without --group-query-attention")
     state_positions(facts)
+    state_windows(facts)
     state_vocabulary(facts)
     if "training.precision.matmul" in facts.known and "fp8_recipe" in facts.known:
         facts.replace("training.precision.matmul", facts.get("fp8_recipe"), facts.drop("fp8_recipe"))

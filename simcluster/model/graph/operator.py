@@ -165,6 +165,11 @@ class Operator(ABC):
         """What tables of framework profiles call it; the first that one has counts."""
         return (self.kind, self.family)
 
+    @property
+    def detached_inputs(self) -> frozenset[int]:
+        """The inputs that count as constants of the gradient, whatever they depend on."""
+        return frozenset()
+
     @abstractmethod
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Types of the outputs.

@@ -193,7 +193,8 @@ class OptimizerShardingSpec(Section):
 
     axes: Name | Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
     """Mesh axes or roles to shard over; by default the batch and sequence axes. A subset gives hybrid
-    sharding: reduce-scatter over these axes, all-reduce over the others."""
+    sharding: reduce-scatter over these axes, all-reduce over the others; where gradients are reduced once per
+    step and that is faster, one all-reduce over all of them."""
 
     min_bytes: Bytes | None = None
     """Parameters with fewer bytes on a rank are not sharded; 64 KiB for MindSpore, else 0."""
@@ -202,8 +203,8 @@ class OptimizerShardingSpec(Section):
         default=-1, validation_alias=AliasChoices("shard_size", "optimizer_weight_shard_size")
     )
     """How many neighbouring ranks, among those that replicate a parameter, hold all of its shards together;
-    between such groups gradients are all-reduced. -1, or a number that does not divide these ranks: all of
-    them."""
+    between such groups gradients are all-reduced (see ``axes``). -1, or a number that does not divide these
+    ranks: all of them."""
 
     whole: tuple[Name, ...] = ()
     """Patterns of names of parameters that are not sharded (MindSpore: ``Parameter.parallel_optimizer =

@@ -112,6 +112,7 @@ class RecipeSpec(CatalogSection):
 _NOT_MANUAL = (
     "recipe",
     "strategies",
+    "context",
     "redistribution",
     "propagate",
     "shard",
