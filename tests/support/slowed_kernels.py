@@ -30,10 +30,10 @@ def ran(segments, communications):
     env = simpy.Environment()
     pace = Pace(env)
     network = Network(env, NO_LINKS)
-    compute = Stream("compute", env, len(segments))
+    compute = Stream(env, len(segments))
     env.process(run_kernels(compute, [(AT_ONCE, each) for each in segments], pace))
     for begin, duration, taken in communications:
-        stream = Stream("data", env, 2)
+        stream = Stream(env, 2)
         attend = Meeting(network).attend
         entries = [partial(attend, begin), partial(attend, duration, (pace, taken))]
         env.process(run_transfers(stream, [(AT_ONCE, entry) for entry in entries]))

@@ -170,11 +170,9 @@ class Links:
     def rates(self) -> list[float]:
         """By vector the bytes/s of a flow that shares no link."""
         vectors = self.vectors
-        rates = np.full(len(vectors), np.inf)
-        loading = np.flatnonzero(np.diff(vectors.offsets))
-        if loading.size:
-            shares = self.capacity[vectors.links] / vectors.loads
-            rates[loading] = np.minimum.reduceat(shares, vectors.offsets[loading])
+        rates, rows = np.full(len(vectors), np.inf), np.arange(len(vectors))
+        shares = self.capacity[vectors.links] / vectors.loads
+        np.minimum.at(rates, np.repeat(rows, np.diff(vectors.offsets)), shares)
         return list(rates.tolist())
 
     def times(self, transfer: Transfer) -> list[int]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from itertools import chain
 
 import numpy as np
 
 from simcluster.engine.communication import Links, Transfer
-from simcluster.engine.compiled.arrays import TOO_LATE, Arrays
+from simcluster.engine.compiled.arrays import NONE, TOO_LATE, Arrays
 from simcluster.engine.compiled.loop import ASKS, ENDED, FULL, PAUSED, begin_run, resume_run, run_slice
 from simcluster.engine.compiled.program_order import time_in_program_order
 from simcluster.engine.compiled.tables import GroupRows, TableBuilder
@@ -39,6 +39,8 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
     builder = TableBuilder(links)
     rows = [builder.add_workload(classes) for classes in workloads]
     arrays, transfers = builder.arrays(), list(builder.transfers)
+    for group in chain(*rows):
+        group.ends(arrays)[NONE] = 0
     progress.total = sum(classes.num_entries for classes in workloads)
     sure, num_flows = None, None
     if _goes_in_program_order(workloads[0], builder):
@@ -100,8 +102,9 @@ def _run(arrays: Arrays, transfers: Sequence[Transfer], progress: Progress) -> A
         if why == FULL:
             arrays = _with_more_room(arrays)
         elif why == ASKS:
-            transfer = transfers[_kind(arrays, int(totals["stream"]))["transfer"]]
-            totals["value"] = transfer.latency(int(totals["now"]))
+            stream = arrays.streams[totals["stream"]]
+            kind = stream["row"] + arrays.entries["what"][stream["first_entry"] + stream["done"]]
+            totals["value"] = transfers[arrays.kinds["transfer"][kind]].latency(int(totals["now"]))
 
 
 def next_work(work: int, seconds: float) -> int:
@@ -109,15 +112,11 @@ def next_work(work: int, seconds: float) -> int:
     return max(1, min(2 * work, int(work * SLICE_TIME / max(seconds, 1e-9))))
 
 
-def _kind(arrays: Arrays, number: int) -> Any:
-    """The kind of communication that a stream is at."""
-    stream = arrays.streams[number]
-    return arrays.kinds[stream["row"] + arrays.entries["what"][stream["first_entry"] + stream["done"]]]
-
-
 def _with_more_room(arrays: Arrays) -> Arrays:
     """The same with twice the room for segments that are slowed."""
-    twice = [np.concatenate([rows, np.zeros_like(rows)]) for rows in (arrays.stretched, arrays.kernel_end)]
+    twice = [np.empty(2 * len(rows), rows.dtype) for rows in (arrays.stretched, arrays.kernel_end)]
+    for larger, rows in zip(twice, (arrays.stretched, arrays.kernel_end), strict=True):
+        larger[: len(rows)] = rows
     return arrays._replace(stretched=twice[0], kernel_end=twice[1])
 
 
@@ -134,16 +133,15 @@ def _timing(classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays, n
 def _group_timing(
     group: PricedGroup, rows: GroupRows, arrays: Arrays, slowed: dict[int, SlowedSegments]
 ) -> GroupTiming:
-    starts, arrivals, ends = map(rows.of_group, (arrays.starts, arrays.arrivals, arrays.ends))
     own_slowed = {column: slowed[pace] for column, pace in enumerate(rows.paces.tolist()) if pace in slowed}
-    return GroupTiming(group, starts, arrivals, ends, own_slowed)
+    return GroupTiming(group, rows.starts(arrays), rows.ends(arrays), own_slowed)
 
 
 def _slowed_segments(arrays: Arrays) -> dict[int, SlowedSegments]:
     """By pace the segments that were slowed."""
     count, num_kernels = (int(arrays.totals[name][0]) for name in ("stretched", "kernels"))
     paces, entries, first = (arrays.stretched[name][:count] for name in ("pace", "entry", "first_kernel"))
-    sizes, ended = np.diff(first, append=num_kernels), arrays.kernel_end[:num_kernels].copy()
+    sizes, ended = np.diff(first, append=num_kernels), arrays.kernel_end[:num_kernels]
     order = np.argsort(paces.astype(np.min_scalar_type(len(arrays.paces))), kind="stable")
     last = np.cumsum(np.bincount(paces, minlength=len(arrays.paces)))
     return {

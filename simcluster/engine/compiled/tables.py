@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from simcluster.engine.communication import ClassGates, Links, Transfer, Who
 from simcluster.engine.compiled.arrays import KINDS, NEVER, NONE, Arrays, Records
 from simcluster.engine.linking import PARTS, LinkedPart
 from simcluster.engine.pricing import PricedClasses, PricedGroup
+from simcluster.engine.timing import CommunicationStarts
 from simcluster.number_arrays import Ints, offsets
 from simcluster.program import StepGate
 
@@ -24,26 +24,33 @@ MANY_KERNELS = 1 << 16
 @dataclass(frozen=True)
 class GroupRows:
     """Where the classes of a group are: by class its first stream and its pace, or ``NONE``; the rows of
-    its times; by stream its kinds of communication [classes, kinds].
+    its ends; by stream its kinds of communication [classes, kinds], the rows of its starts, and by class who
+    always meet.
     """
 
     streams: Ints
     paces: Ints
     times: slice
     kinds: Sequence[Records]
+    begun: Sequence[tuple[slice, Ints]]
 
-    def of_group(self, times: Ints) -> Ints:
-        """Its own [entries, classes] of all times."""
-        return times[self.times].reshape(-1, len(self.streams))
+    def ends(self, arrays: Arrays) -> Ints:
+        """Its own [entries + 1, classes] of all ends."""
+        return np.asarray(arrays.ends[self.times].reshape(-1, len(self.streams)))
+
+    def starts(self, arrays: Arrays) -> Sequence[CommunicationStarts]:
+        """Its own of all starts, by stream."""
+        return [
+            CommunicationStarts(arrays.begun[rows].reshape(-1, int(meeting.max()) + 1), meeting)
+            for rows, meeting in self.begun
+        ]
 
 
-@dataclass
 class _Rows:
-    """The records of one array, which are collected part by part."""
+    """An array that is collected part by part."""
 
-    name: str
-    parts: list[Records] = field(default_factory=list)
-    count: int = 0
+    def __init__(self, empty: Records) -> None:
+        self.parts, self.count = [empty], 0
 
     def add(self, rows: Records) -> int:
         """Adds some; says where they begin."""
@@ -53,7 +60,7 @@ class _Rows:
 
     def joined(self) -> Records:
         """All of them."""
-        return np.concatenate([records(self.name, 0), *self.parts])
+        return np.concatenate(self.parts)
 
 
 class TableBuilder:
@@ -63,15 +70,14 @@ class TableBuilder:
 
     def __init__(self, links: Links) -> None:
         self.links = links
-        self.streams, self.entries, self.segments = map(_Rows, ("streams", "entries", "segments"))
-        self.kinds, self.gated_rows, self.opens = map(_Rows, ("kinds", "gated", "opens"))
-        # Parts of the kernels of segments, and how many they are.
-        self.work: list[Ints] = []
-        self.num_parts = 0
+        names = "streams", "entries", "segments", "kinds", "gated", "opens"
+        collected = [_Rows(records(name, 0)) for name in names]
+        self.streams, self.entries, self.segments, self.kinds, self.gated, self.opens = collected
+        self.work = _Rows(zeros(0))
         # (Stream of kernels, the most kernels of a segment) of classes that give way.
         self.paces: list[tuple[int, int]] = []
-        # Entries of all streams of all classes.
-        self.times = 0
+        # Ends of all entries of all streams of all classes, and starts of those that communicate.
+        self.times = self.begun = 0
         # By linked part the first entries of its streams.
         self.known: dict[int, list[int]] = {}
         # The first streams of all workloads, and one more.
@@ -102,19 +108,24 @@ class TableBuilder:
         """Adds the classes of a group, whose first streams these are."""
         group = classes.groups[number]
         part, width, times = group.part, len(group.indices), self.times
-        entries, segments = self._first_entries(part), self._add_segments(group)
+        slowed = classes.slows(group)
+        entries, segments = self._first_entries(part), self._add_segments(group, slowed=slowed)
         paces = np.full(width, NONE)
-        if classes.slows(group):
+        if slowed:
             paces = len(self.paces) + np.arange(width)
             self.paces += [(stream, part.segments.longest) for stream in (first + part.compute).tolist()]
-        every = []
+        every, begun = [], []
         for which, stream in enumerate(part.streams):
             own = first - self.streams.count + which
             kernels = which == part.compute
-            kinds = records("kinds", 0) if kernels else self._add_kinds(classes, number, which)
+            kinds = (
+                records("kinds", 0).reshape(width, 0) if kernels else self._add_kinds(classes, number, which)
+            )
             places = (
                 segments if kernels else self.kinds.add(kinds.ravel()) + kinds.shape[1] * np.arange(width)
             )
+            meeting = _who_always_meet(kinds)
+            meetings = int(meeting.max()) + 1
             columns = {
                 "first_entry": entries[which],
                 "length": len(stream),
@@ -124,12 +135,17 @@ class TableBuilder:
                 "row": places,
                 "times": self.times + np.arange(width),
                 "stride": width,
+                "begun": self.begun + meeting,
+                "meetings": meetings,
             }
             for name, column in columns.items():
                 streams[name][own] = column
             every.append(kinds)
             self.times += len(stream) * width
-        return GroupRows(first, paces, slice(times, self.times), every)
+            begun.append((slice(self.begun, self.begun + len(stream) * meetings), meeting))
+            self.begun = begun[-1][0].stop
+        self.times += width
+        return GroupRows(first, paces, slice(times, self.times), every, begun)
 
     def _first_entries(self, part: LinkedPart) -> list[int]:
         """Adds the entries of a part, if they are not there yet; by stream the row of the first."""
@@ -141,15 +157,16 @@ class TableBuilder:
                 rows.append(self.entries.add(records("entries", len(stream), what=what, **waits)))
         return self.known[id(part)]
 
-    def _add_segments(self, group: PricedGroup) -> Ints:
-        """Adds the segments of the classes of a group; by class the row of the first."""
+    def _add_segments(self, group: PricedGroup, *, slowed: bool) -> Ints:
+        """Adds the segments of the classes of a group, with their parts if these are ``slowed``; by class the
+        row of the first.
+        """
         segments, (different, which) = group.part.segments, group.kernels()
         rows = []
         for kernels in different:
-            first, times = self.num_parts + segments.first[:-1] * PARTS, segments.durations(kernels)
+            first = self.work.add(kernels.ravel() if slowed else zeros(0)) + segments.first[:-1] * PARTS
+            times = segments.durations(kernels)
             rows.append(self.segments.add(records("segments", len(segments), first_part=first, time=times)))
-            self.work.append(kernels)
-            self.num_parts += kernels.size
         return np.array(rows, dtype=np.int64)[which]
 
     def _add_kinds(self, classes: PricedClasses, number: int, which: int) -> Records:
@@ -198,7 +215,7 @@ class TableBuilder:
 
         first = self.opens.add(table("opens", [(row(gate), amount) for gate, amount in gates.opens]))
         waits = NONE if gates.waits is None else row(gates.waits)
-        return self.gated_rows.add(table("gated", [(waits, gates.count, gates.steps_ago, 0, first)]))
+        return self.gated.add(table("gated", [(waits, gates.count, gates.steps_ago, 0, first)]))
 
     def _slot_records(self, kinds: Records) -> Records:
         """A slot for all who meet in these kinds, and one for each background flow, with as many nodes as its
@@ -235,8 +252,8 @@ class TableBuilder:
         # As many events can be under way; others in the heap are stale.
         events = self.streams.count + 2 * len(slots) + len(paces) + len(links.changes) + len(self.workloads)
         parts = sum(most) * PARTS
-        self.gated_rows.add(table("gated", [(NONE, 0, 0, 0, self.opens.count)]))
-        self.segments.add(records("segments", 1, first_part=self.num_parts))
+        self.gated.add(table("gated", [(NONE, 0, 0, 0, self.opens.count)]))
+        self.segments.add(records("segments", 1, first_part=self.work.count))
         return Arrays(
             totals=records("totals", 1, most_kernels=max(most, default=0)),
             streams=self.streams.joined(),
@@ -258,7 +275,7 @@ class TableBuilder:
             ),
             nodes=records("nodes", len(of_nodes), slot=of_nodes, next=NONE, previous=NONE),
             segments=self.segments.joined(),
-            work=np.concatenate([zeros(0), *(kernels.ravel() for kernels in self.work if self.paces)]),
+            work=self.work.joined(),
             paces=paces,
             part_end=zeros(parts),
             workloads=records("workloads", len(self.workloads), first_stream=self.workloads),
@@ -276,15 +293,22 @@ class TableBuilder:
             marked=zeros(len(links.capacity)),
             found=records("found", len(slots)),
             # NumPy asks for huge pages for what it need not set to zero.
-            starts=np.empty(self.times, dtype=np.int64),
-            arrivals=np.empty(self.times, dtype=np.int64),
+            begun=zeros(self.begun),
             ends=np.empty(self.times, dtype=np.int64),
             stretched=records("stretched", MANY_KERNELS if self.paces else 1),
             kernel_end=zeros(MANY_KERNELS * bool(self.paces) + parts),
-            gated=self.gated_rows.joined(),
+            gated=self.gated.joined(),
             opens=self.opens.joined(),
             gates=records("gates", len(self.gates) * self.steps, first_waiter=NONE),
         )
+
+
+def _who_always_meet(kinds: Records) -> Ints:
+    """By class [classes, kinds] which of those who meet in all kinds it is among."""
+    meeting = np.zeros(len(kinds), dtype=np.int64)
+    for slots in {slots.tobytes(): slots for slots in kinds["slot"].T}.values():
+        _, meeting = np.unique(meeting * (slots.max() + 1) + slots, return_inverse=True)
+    return meeting
 
 
 def records(name: str, count: int, **columns: Any) -> Records:

@@ -48,10 +48,8 @@ class EntryTypes:
         which[meeting] = number_of[keys]
         ordinals = np.zeros(len(instruction), dtype=np.int64)
         axes = [program.codes[code].instructions[index].group for code, index in places]
-        numbers = {group: number for number, group in enumerate(dict.fromkeys(axes))}
-        group_of = np.array([numbers[group] for group in axes], dtype=np.int64)[which[meeting]]
-        for group in range(len(numbers)):
-            own = meeting[group_of == group]
+        for group in dict.fromkeys(axes):
+            own = meeting[np.array([other == group for other in axes])[which[meeting]]]
             ordinals[own] = np.arange(len(own))
         return cls(places, which, ordinals)
 

@@ -92,10 +92,10 @@ class _Linker:
 
     def _for_transfers(self) -> Waits:
         """Of the kernels of executions that wait for transfers: for all of these."""
-        runs = np.flatnonzero(self.plan.columns.wait_for_transfers)
         transfers = _ints([self.numbers[stream] for stream in TRANSFER_STREAMS if stream in self.numbers])
-        execution = np.repeat(self._every_step(runs), len(transfers))
-        other = np.tile(transfers, len(runs) * self.steps)
+        runs = np.repeat(np.flatnonzero(self.plan.columns.wait_for_transfers), len(transfers))
+        execution = self._every_step(runs)
+        other = np.resize(transfers, len(execution))
         return Waits.for_all_before(execution, np.full_like(execution, self.compute), other)
 
     def _for_streams(self) -> Waits:

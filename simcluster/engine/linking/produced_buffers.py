@@ -29,10 +29,7 @@ def waits_for_buffers(
     ``streams`` has by code the numbers of its streams.
     """
     reads, writes, num_names = _uses(plan, codes, entries, streams, plan.columns.pairs)
-    labels = np.empty((len(_LABELS), len(plan.columns)), dtype=np.int64)
-    for scope, number in _LABELS.items():
-        labels[number] = plan.columns.labels(scope)
-    labels = np.tile(labels + 1, steps)
+    labels = np.tile(np.stack([plan.columns.labels(scope) for scope in _LABELS]) + 1, steps)
     kind = np.tile(plan.columns.pair, steps)
     writer, (name, label, stream, position, adds) = writes.of_each(kind)
     makers = _Makers.of(name + num_names * labels[label, writer], writer, stream, position, adds)

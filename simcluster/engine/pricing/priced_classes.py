@@ -175,8 +175,8 @@ class _Grouping:
     def _many(self, part: LinkedPart, indices: Sequence[int]) -> PricedGroup:
         ranks = [self.prices.classes.representatives[index] for index in indices]
         devices = self.prices.cluster.fleet(ranks)
-        blocks = {code: self.prices.program.codes[code] for code in part.codes}
-        codes = {code: self.prices.of_classes(indices, devices, block) for code, block in blocks.items()}
+        blocks = self.prices.program.codes
+        codes = {code: self.prices.of_classes(indices, devices, blocks[code]) for code in part.codes}
         return PricedGroup(part, indices, codes, many=True)
 
     def _equal(self, part: LinkedPart, indices: Sequence[int]) -> Iterator[PricedGroup]:

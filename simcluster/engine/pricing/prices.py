@@ -17,7 +17,6 @@ from simcluster.engine.pricing.launch_queue import QueuedLaunch, launch_stalls
 from simcluster.engine.pricing.workload import Workload
 from simcluster.number_arrays import Ints
 from simcluster.program import (
-    WITH_SERVER,
     CollectiveCalls,
     CollectiveRequests,
     Instruction,
@@ -133,12 +132,8 @@ class Prices:
             return self.classes.representatives[index]
         if instruction.action is InstructionKind.GATE:
             return None
-        if instruction.action in WITH_SERVER:
-            return self.choices.where(index, instruction)
-        if not instruction.group:
-            return self.choices.peer(index, instruction)[1]
-        group = self.classes.groups[index, instruction.group]
-        return (group.placement, group.number) if instruction.parts else group.placement
+        where = self.choices.where(index, instruction)
+        return (where, self.classes.groups[index, instruction.group].number) if instruction.parts else where
 
     def moved(self, index: int, code: InstructionBlock, instruction: Instruction) -> tuple[int, int]:
         """Nanoseconds of a collective or transfer alone on the cluster as it was built, and how much longer

@@ -7,7 +7,7 @@ one instant are applied before one re-solve of the links they reach, after every
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 
 import numpy as np
 import simpy
@@ -63,7 +63,6 @@ class Network:
         self.num_flows = 0
         self.num_solves = 0
         self.num_rates = 0
-        self._links = links
         self._vectors = links.vectors
         self._capacity = links.capacity.tolist()
         self._rows: dict[int, Row] = {}
@@ -163,17 +162,13 @@ class Network:
         """Solves for the flows that hang together with what started, ended or changed at this instant."""
         flows = self._reached()
         self._touched.clear()
-        if not flows:
-            return
         now = int(self.env.now)
-        rates: Iterable[float]
-        if len(flows) == 1:
-            rates = [self._rate_alone(flows[0])]
-        else:
+        if len(flows) > 1:
             self.num_solves += 1
             self.num_rates += len(flows)
-            rows, caps = [flow.row for flow in flows], [flow.cap for flow in flows]
-            rates = fair_rates(rows, caps, self._capacity)
+            rates = fair_rates([flow.row for flow in flows], [flow.cap for flow in flows], self._capacity)
+        else:
+            rates = [self._rate_alone(flow) for flow in flows]
         for flow, rate in zip(flows, rates, strict=True):
             if rate != flow.rate:
                 self._set(flow, rate, now)

@@ -4,7 +4,6 @@ until these have counted enough.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import field
 
@@ -42,6 +41,18 @@ class Latch(simpy.Event):
         for callback in callbacks:
             callback(self)
         return self
+
+
+Waiters = list[tuple[int, Latch]]
+"""(What must have been reached, who goes on then)."""
+
+
+def let_go(waiters: Waiters, reached: int) -> None:
+    """Lets those go on who have waited for no more than what has been reached."""
+    ready = [latch for needed, latch in waiters if needed <= reached]
+    waiters[:] = [waiter for waiter in waiters if waiter[0] > reached]
+    for latch in ready:
+        latch.succeed()
 
 
 class Meeting:
@@ -82,26 +93,17 @@ class Meeting:
 
 @dataclass(slots=True)
 class GateCounter:
-    """A gate: by step how many it has counted, and who waits until it has counted enough."""
+    """A gate in one step: how many it has counted, and who waits until it has counted enough."""
 
-    counts: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
-    waiters: defaultdict[int, list[tuple[int, Latch]]] = field(default_factory=lambda: defaultdict(list))
-
-    def add(self, step: int, amount: int) -> None:
-        """Counts so many more in a step, and lets those go on who waited for them."""
-        self.counts[step] += amount
-        count, waiting = self.counts[step], self.waiters[step]
-        self.waiters[step] = [(needed, latch) for needed, latch in waiting if needed > count]
-        for needed, latch in waiting:
-            if needed <= count:
-                latch.succeed()
+    count: int = 0
+    waiters: Waiters = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class GatedEntries:
     """Entries of one kind of a class that wait at a gate, or count up gates when they are over."""
 
-    counters: Mapping[StepGate, GateCounter]
+    counters: Mapping[tuple[StepGate, int], GateCounter]
     gates: ClassGates
     latch: Latch
     inner: Attend | None
@@ -114,12 +116,14 @@ class GatedEntries:
         began, gates = int(self.latch.env.now), self.gates
         step, self.turn = self.turn, self.turn + 1
         if gates.waits is not None and step >= gates.steps_ago:
-            counter, awaited = self.counters[gates.waits], step - gates.steps_ago
-            if counter.counts[awaited] < gates.count:
-                counter.waiters[awaited].append((gates.count, self.latch))
+            awaited = self.counters[gates.waits, step - gates.steps_ago]
+            if awaited.count < gates.count:
+                awaited.waiters.append((gates.count, self.latch))
                 yield self.latch
         if self.inner is not None:
             began = yield from self.inner()
         for gate, amount in gates.opens:
-            self.counters[gate].add(step, amount)
+            counter = self.counters[gate, step]
+            counter.count += amount
+            let_go(counter.waiters, counter.count)
         return began

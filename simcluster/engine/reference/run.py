@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -17,7 +18,7 @@ from simcluster.engine.reference.flows import NEVER, Network, SimEvents
 from simcluster.engine.reference.meetings import Attend, GateCounter, GatedEntries, Latch, Meeting
 from simcluster.engine.reference.pace import Pace, Segment, segments_of, slowed_segments
 from simcluster.engine.reference.streams import Stream, run_kernels, run_transfers
-from simcluster.engine.timing import GroupTiming, Timing
+from simcluster.engine.timing import CommunicationStarts, GroupTiming, Timing
 from simcluster.number_arrays import Ints
 from simcluster.program import StepGate
 
@@ -52,22 +53,16 @@ def run_by_processes(workloads: Sequence[PricedClasses], links: Links, progress:
     else:
         for number in range(len(runs)):
             env.process(again(number))
-        _run_until(over)
+        # Until all are over, or nothing happens any more.
+        with suppress(simpy.core.EmptySchedule):
+            while not over.processed:
+                env.step()
     waiting_streams = any(stream.done < stream.length for stream in streams)
     if env.now > NEVER or (waiting_streams and network.carries_bytes):
         raise OverflowError
     # What changes on the links after the last entry does not count.
     counts = network.num_flows, network.num_solves, network.num_rates
     return [run.timing(*counts) for run in runs]
-
-
-def _run_until(over: simpy.Event) -> None:
-    """Lets time pass until an event, or until nothing happens any more."""
-    try:
-        while not over.processed:
-            over.env.step()
-    except simpy.core.EmptySchedule:
-        return
 
 
 Works = dict[int, tuple[Sequence[Sequence[int | Segment | None]], Ints]]
@@ -83,12 +78,11 @@ class _Run:
         self.classes, self.works, self.env = classes, works, env
         self.places = [(number, classes.groups[number], column) for number, column in classes.place_of]
         self.streams = [
-            [Stream(stream.name, env, len(stream)) for stream in group.part.streams]
-            for _, group, _ in self.places
+            [Stream(env, len(stream)) for stream in group.part.streams] for _, group, _ in self.places
         ]
         self.paces = [Pace(env) if classes.slows(group) else None for _, group, _ in self.places]
         self.meetings: dict[Who, Meeting] = {}
-        self.gates: defaultdict[StepGate, GateCounter] = defaultdict(GateCounter)
+        self.gates: defaultdict[tuple[StepGate, int], GateCounter] = defaultdict(GateCounter)
 
     @property
     def every(self) -> list[Stream]:
@@ -150,20 +144,19 @@ class _Run:
     def _group_timing(self, group: PricedGroup) -> GroupTiming:
         """What the streams of the classes of a group recorded, as columns."""
         streams = [self.streams[index] for index in group.indices]
-        shape = group.part.num_entries, len(group.indices)
-        starts, arrivals, ends = (np.empty(shape, dtype=np.int64) for _ in range(3))
+        starts, ends = np.zeros((2, group.part.num_entries + 1, len(streams)), dtype=np.int64)
         for column, own in enumerate(streams):
             for number, stream in enumerate(own):
                 rows = group.part.entries(number)
                 starts[rows, column], ends[rows, column] = stream.starts, stream.ends
-                if number != group.part.compute:
-                    arrivals[rows, column] = stream.arrivals
+        of_streams = np.split(starts, group.part.begins[1:-1])
+        begun = [CommunicationStarts(times, np.arange(len(streams))) for times in of_streams]
         slowed = {
             column: slowed_segments(pace)
             for column, index in enumerate(group.indices)
             if (pace := self.paces[index]) is not None and pace.stretched
         }
-        return GroupTiming(group, starts, arrivals, ends, slowed)
+        return GroupTiming(group, begun, ends, slowed)
 
 
 def _durations(segments: Segments, kernels: Ints) -> list[int]:

@@ -14,7 +14,7 @@ import simpy
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.reference.flows import SimEvents
-from simcluster.engine.reference.meetings import Attend, Latch
+from simcluster.engine.reference.meetings import Attend, Latch, Waiters, let_go
 from simcluster.engine.reference.pace import Pace
 
 
@@ -22,20 +22,16 @@ from simcluster.engine.reference.pace import Pace
 class Stream:
     """One stream of one class: how far it is, who waits for it, and what it has recorded."""
 
-    name: str
-    """What results call it."""
     env: simpy.Environment
     """The simulation that it runs in."""
     length: int
     """How many entries it has."""
     done: int = 0
     """How many of them have ended."""
-    waiters: list[tuple[int, Latch]] = field(default_factory=list)
+    waiters: Waiters = field(default_factory=list)
     """(Entries that must have ended, who goes on then)."""
     starts: list[int] = field(default_factory=list)
     """The start of every entry, in nanoseconds."""
-    arrivals: list[int] = field(default_factory=list)
-    """Of communication entries: when they were ready to start."""
     ends: list[int] = field(default_factory=list)
     """When they were over."""
 
@@ -49,13 +45,6 @@ class Stream:
         """What this stream's process waits at for the end of entry number ``position`` of another one."""
         other.waiters.append((position, self.latch))
         return self.latch
-
-    def wake(self) -> None:
-        """Lets those go on who waited for an entry that is over now."""
-        ready = [latch for position, latch in self.waiters if position <= self.done]
-        self.waiters = [waiter for waiter in self.waiters if waiter[0] > self.done]
-        for latch in ready:
-            latch.succeed()
 
 
 Wait = tuple[Stream | None, int]
@@ -88,21 +77,18 @@ def run_kernels(me: Stream, entries: Iterable[Kernels], pace: Pace | None = None
         ended(now)
         me.done += 1
         if me.waiters:
-            me.wake()
+            let_go(me.waiters, me.done)
 
 
 def run_transfers(me: Stream, entries: Iterable[Communication]) -> SimEvents:
     """The process of a communication stream."""
-    env, arrived, started, ended = me.env, me.arrivals.append, me.starts.append, me.ends.append
+    env, started, ended = me.env, me.starts.append, me.ends.append
     for (other, position), attend in entries:
         if other is not None and other.done < position:
             yield me.until(other, position)
-        began = int(env.now)
-        arrived(began)
-        if attend is not None:
-            began = yield from attend()
+        began = int(env.now) if attend is None else (yield from attend())
         started(began)
         ended(int(env.now))
         me.done += 1
         if me.waiters:
-            me.wake()
+            let_go(me.waiters, me.done)

@@ -166,7 +166,10 @@ def plan_document(built: BuiltScenario, step_time: float | None = None) -> dict[
         **_shares(plan),
         **_inputs(built),
         **summarise_parameter_broadcast(built),
-        "notes": [*left_out, *_allocated(scenario), *plan.notes, *_routed(built), *_reuse(built), *remarks],
+        "notes": [
+            *(*left_out, *_allocated(scenario), *plan.notes, *_routed(built), *_reuse(built), *remarks),
+            *(scenario.spec.job.remarks if scenario.spec.job else ()),
+        ],
     }
 
 

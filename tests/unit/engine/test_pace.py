@@ -70,7 +70,7 @@ def test_members_of_a_meeting_are_slowed_from_its_start_not_from_their_arrival()
     streams = []
     for late in (0, 3 * MS):
         pace = Pace(env)
-        compute, stream = Stream("compute", env, 1), Stream("data", env, 2)
+        compute, stream = Stream(env, 1), Stream(env, 2)
         env.process(run_kernels(compute, [(AT_ONCE, segment((10 * MS, 0, 0)))], pace))
         alone = partial(Meeting(network).attend, late)
         together = partial(meeting.attend, 4 * MS, (pace, FIFTH))
