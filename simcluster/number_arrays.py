@@ -25,5 +25,6 @@ def rows_of_lists(first: Ints, which: Ints) -> tuple[Ints, Ints]:
     """
     sizes = (first[1:] - first[:-1])[which]
     owner = np.repeat(np.arange(len(which)), sizes)
-    shift = first[which] - (np.cumsum(sizes) - sizes)
-    return owner, np.arange(len(owner)) + shift[owner]
+    rows = np.repeat(first[which] - (np.cumsum(sizes) - sizes), sizes)
+    rows += np.arange(len(rows))
+    return owner, rows

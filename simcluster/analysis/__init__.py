@@ -26,10 +26,7 @@ from simcluster.analysis.metrics import (
     time_use_document,
     wait_times,
 )
-from simcluster.analysis.timeline import (
-    find_idle_gaps,
-    instruction_times,
-)
+from simcluster.analysis.timeline import find_idle_gaps, instruction_times
 
 __all__ = [
     "ATTENTION_METRICS",

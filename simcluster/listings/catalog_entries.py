@@ -86,8 +86,10 @@ def entry_parts(family: str, name: str) -> list[RenderableType]:
         columns = [Column(title, wraps=title in ("value", "source")) for title in _TITLES]
         if not any(row[2] or row[3] for row in rows):
             columns, rows = [Column(), Column(wraps=True)], [row[:2] for row in rows]
-    remarks = [part for text in _remarks(section, name) if text for part in ("", *_dim(text))]
-    return [head, *_dim(source), "", text_table(columns, rows), *remarks]
+    parts: list[RenderableType] = [head, *_dim(source), "", text_table(columns, rows)]
+    for text in _remarks(section, name):
+        parts += ["", *_dim(text)]
+    return parts
 
 
 def _dim(*texts: str) -> list[Text]:

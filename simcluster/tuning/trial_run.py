@@ -11,7 +11,7 @@ import numpy as np
 from simcluster.analysis import AllocationAccount, MemoryRule
 from simcluster.cluster import Cluster
 from simcluster.deferred_dataclass import dataclass
-from simcluster.engine import ClassTiming, Timing, classes_on_links, run
+from simcluster.engine import ClassTiming, Timing, Workload, classes_on_links, run
 from simcluster.model import Instance
 from simcluster.number_arrays import Ints
 from simcluster.plan import Plan
@@ -24,6 +24,7 @@ from simcluster.program import (
     HostCalls,
     InstructionBlock,
     InstructionKind,
+    PlacedProgram,
     Program,
     RankClasses,
     StageProgram,
@@ -46,13 +47,15 @@ class TrialRun:
         program = build(plan)
         classes, fabric = classes_on_links(program, cluster, plan.execution.algorithms)
         timing = run(
-            program,
-            cluster,
-            classes,
-            dispatch=plan.execution.dispatch,
-            algorithms=plan.execution.algorithms,
-            fabric=fabric,
-            host=HostCalls.of(plan),
+            Workload(
+                program,
+                cluster,
+                classes,
+                dispatch=plan.execution.dispatch,
+                algorithms=plan.execution.algorithms,
+                fabric=fabric,
+                host=HostCalls.of(plan),
+            )
         )
         return cls(plan, program, classes, timing)
 
@@ -68,12 +71,12 @@ class TrialRun:
         for index, rank in enumerate(self.classes.representatives):
             chosen.setdefault((self.program.part_of(rank), cluster.device(rank).name), index)
         by_stage: dict[int, int] = {}
-        for (part, _), index in chosen.items():
+        placed = PlacedProgram(self.program, self.classes, cluster, self.plan.num_stages)
+        account = AllocationAccount(placed, self.timing)
+        for index in chosen.values():
             rank = self.classes.representatives[index]
             device = cluster.device(rank)
-            own_timing = self.timing.classes[index]
-            account = AllocationAccount(self.program, [part], [device], [own_timing])
-            use = rule.use(account.rows(0), device.memory)
+            use = rule.use(account.rows(index), device.memory)
             lacking = use.lacking if limit is None else use.needed - limit(device.memory)
             stage = self.program.stage_of(rank)
             by_stage[stage] = max(lacking, by_stage.get(stage, lacking))

@@ -214,7 +214,7 @@ BLOOM, MPT = config_of("bloom-176b"), config_of("mpt-7b")
         (
             {},
             "model_type 'None' is not supported",
-            "known: bert, bloom, deepseek_v2, deepseek_v3, glm4_moe, gpt2, gpt_oss, granite, kimi_k2, ",
+            "known: bert, bloom, deepseek_v2, deepseek_v3, deepseek_v32, glm4_moe, ",
         ),
         (LLAMA | {"model_type": "lama"}, "model_type 'lama' is not supported", "did you mean 'llama'?"),
         (LLAMA | {"attention_bias": True}, "attention_bias true is not supported; only false", ""),

@@ -166,6 +166,12 @@ def deepseek_config(model):
     }
 
 
+def sparse_config(model):
+    sparse = model.latent.sparse
+    sizes = {"index_n_heads": sparse.heads, "index_head_dim": sparse.head_dim, "index_topk": sparse.tokens}
+    return deepseek_config(model) | sizes | {"model_type": "deepseek_v32"}
+
+
 def kimi_config(model):
     return deepseek_config(model) | {"model_type": "kimi_k2"}
 
@@ -175,6 +181,7 @@ CONFIGS = {
     "mixtral": mixtral_config,
     "qwen3-30b-a3b": qwen3_moe_config,
     "qwen3-235b-a22b": qwen3_moe_config,
+    "deepseek-v3.2": sparse_config,
     "deepseek": deepseek_config,
     "kimi": kimi_config,
     "llama": llama_config,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from simcluster.analysis.timeline import EventIndex
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import GroupTiming
-from simcluster.number_arrays import Ints
+from simcluster.number_arrays import Ints, offsets, rows_of_lists
 from simcluster.program import Category
 
 Numbers = NDArray[np.integer[Any]]
@@ -38,7 +38,7 @@ class AllocationLog:
     moments: Ints
     """The numbers of the events at which rows happen, row after row."""
     first: Ints
-    """Row -> where its moments begin in ``moments``."""
+    """Row -> where its moments begin in ``moments``; then where the last end."""
     kinds: Numbers
     """Row -> index of its category in ``CATEGORIES``."""
     sizes: Ints
@@ -50,39 +50,30 @@ class AllocationLog:
 
     def chosen(self, rows: Ints) -> AllocationLog:
         """Only some of the rows."""
-        places, first = self._places(rows)
+        _, places = rows_of_lists(self.first, rows)
+        first = offsets(np.diff(self.first)[rows])
         columns: Any = (self.kinds, self.sizes, self.buffers, self.micro_batches)
         return AllocationLog(self.events, self.moments[places], first, *(column[rows] for column in columns))
 
     def decisive(self, values: Ints) -> Ints:
         """By row the latest or the earliest value of its moments; ``values`` are those of ``moments``."""
-        if len(self.moments) == len(self.first):
+        if len(self.moments) == len(self.sizes):
             return values
-        decisive = values[self.first]
-        several = np.flatnonzero(np.diff(self.first, append=len(self.moments)) > 1)
-        for releases, join in ((True, np.maximum), (False, np.minimum)):
-            rows = several[(self.sizes[several] < 0) == releases]
-            if len(rows):
-                places, first = self._places(rows)
-                decisive[rows] = join.reduceat(values[places], first)
+        decisive = np.minimum.reduceat(values, self.first[:-1])
+        released = self.sizes < 0
+        decisive[released] = np.maximum.reduceat(values, self.first[:-1])[released]
         return decisive
-
-    def _places(self, rows: Ints) -> tuple[Ints, Ints]:
-        """The places of the moments of some rows, row after row, and where those of each begin."""
-        counts = np.diff(self.first, append=len(self.moments))[rows]
-        first = np.cumsum(counts) - counts
-        return np.repeat(self.first[rows] - first, counts) + np.arange(int(counts.sum())), first
 
     def in_order(self, timing: GroupTiming, columns: slice) -> OrderedRows:
         """The rows of some classes of a group in the order of time, those of one time in that of the log."""
         times = np.ascontiguousarray(self.decisive(self.events.times(self.moments, timing, columns)).T)
-        bits = len(self.first).bit_length()
+        bits = len(self.sizes).bit_length()
         if times.size and int(times.max()) >> (63 - bits):
             order = np.argsort(times, axis=1, kind="stable")
             return OrderedRows(self, np.take_along_axis(times, order, axis=1), order)
         # Numbers are sorted faster than their places are. They come in few runs, which a stable sort merges.
         times <<= bits
-        times |= np.arange(len(self.first))
+        times |= np.arange(len(self.sizes))
         times.sort(axis=1, kind="stable")
         return OrderedRows(self, times >> bits, times & ((1 << bits) - 1))
 

@@ -1,10 +1,11 @@
-"""A replay of a class's allocations through a caching allocator: what is reserved, and what is in use."""
+"""A replay of a class's allocations through a caching allocator: when how much is reserved."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,28 +28,15 @@ MASTER = ".master"
 """What the names of master copies end with: frameworks make them with the model, other states later."""
 
 
-@dataclass(frozen=True)
-class ReservedMemory:
-    """The memory that an allocator holds for a class, in bytes.
-
-    ``allocated`` and ``reserved`` are their peaks; sizes are rounded as the allocator rounds them. ``times``
-    (ns) and ``levels``: when more was reserved in the last pass through the steps, and how much from then on.
-    """
-
-    allocated: int
-    reserved: int
-    times: Ints
-    levels: Ints
-
-
-def replay_allocator(account: Table, rules: Sequence[PoolRules], steps: int = 1) -> ReservedMemory:
-    """The memory that a class reserves: its allocations, in order, through an allocator with these pools.
+def replay_allocator(account: Table, rules: Sequence[PoolRules], steps: int = 1) -> list[tuple[int, int]]:
+    """When more memory is reserved for a class (ns), and how much from then on in bytes, from time 0 on: its
+    allocations, in order, through an allocator with these pools.
 
     What it holds all along comes first, in the order of the account, but for the moments of the optimizer:
     frameworks make them in the first update, when the blocks of a whole step are already there. So the step
-    is gone through twice, and of ``steps`` that are alike only one. Where micro-batches repeat what those
-    before them did, and ``STEADY`` of them have made the allocator reserve nothing, the others are taken to
-    do the same. Buffers that no allocator of a framework knows are left out.
+    is gone through twice, the second time is told, and of ``steps`` that are alike only one. Where
+    micro-batches repeat what those before them did, and ``STEADY`` of them have made the allocator reserve
+    nothing, the others are taken to do the same. Buffers that no allocator of a framework knows are left out.
     """
     if POOL_CODE.pays(len(account) * ROW):
         with suppress(OverflowError):  # more memory than its addresses reach
@@ -79,64 +67,53 @@ class _Names:
         return cls(width, int(known.sum()) * width, names)
 
 
-@dataclass(frozen=True)
-class _Moves:
-    """Allocations and releases in order: their times, names and sizes.
-
-    From row ``begin`` on, ``count`` periods of ``period`` rows are alike, each one micro-batch later.
-    ``alive`` has the names that are taken when they begin, of the buffers that occur in them, if every period
-    leaves the same ones one micro-batch later: what others keep of earlier micro-batches, as other chunks
-    do, would not go on with these.
-    """
+class _Moves(NamedTuple):
+    """Allocations and releases in order: their times, names and sizes."""
 
     times: Ints
     names: Ints
     sizes: Ints
+
+
+class _Periods(NamedTuple):
+    """From row ``begin`` of moves on, ``repeats`` periods of so many ``rows`` differ in micro-batches only.
+
+    ``alive`` has the names that are taken when they begin, of the buffers that occur in them. Every period
+    leaves the same ones one micro-batch later: what others keep of earlier micro-batches, as other chunks
+    do, would not go on with these.
+    """
+
     begin: int
-    period: int
-    count: int
-    alive: Ints | None
-
-    @classmethod
-    def of(cls, times: Ints, names: Ints, sizes: Ints, known: _Names) -> _Moves:
-        """These moves with what repeats in them."""
-        begin, period, count = _periods(names, sizes)
-        alive = _alive(names, sizes, begin, period, known) if count else None
-        return cls(times, names, sizes, begin, period, count, alive)
+    rows: int
+    repeats: int
+    alive: Ints
 
 
-def _periods(names: Ints, sizes: Ints) -> tuple[int, int, int]:
-    """(first row, rows, number) of the periods around the middle that differ in their micro-batch only."""
-    if not len(names):
-        return 0, 0, 0
+def _find_periods(moves: _Moves, known: _Names) -> _Periods | None:
+    """The periods around the middle; None if there are none, or if a step leaves something behind."""
+    _, names, sizes = moves
     middle = len(names) // 2
-    following = np.flatnonzero(names == names[middle] + 1)
-    following = following[sizes[following] == sizes[middle]]
-    if not len(following) or following[0] <= middle:
-        return 0, 0, 0
-    period = int(following[0]) - middle
-    if sizes[middle : middle + period].sum():  # more is held from one to the next
-        return 0, 0, 0
-    other = np.flatnonzero((names[period:] - names[:-period] != 1) | (sizes[period:] != sizes[:-period]))
+    following = np.flatnonzero(names == names[middle : middle + 1] + 1)
+    following = following[sizes[following] == sizes[middle : middle + 1]]
+    if not len(following) or following[0] <= middle or 2 * np.count_nonzero(sizes > 0) != len(sizes):
+        return None
+    rows = int(following[0]) - middle
+    if sizes[middle : middle + rows].sum():  # more is held from one to the next
+        return None
+    other = np.flatnonzero((names[rows:] - names[:-rows] != 1) | (sizes[rows:] != sizes[:-rows]))
     after = int(np.searchsorted(other, middle))
     begin = int(other[after - 1]) + 1 if after else 0
-    end = int(other[after]) + period if after < len(other) else len(names)
-    return begin, period, (end - begin) // period
-
-
-def _alive(names: Ints, sizes: Ints, begin: int, period: int, known: _Names) -> Ints | None:
-    """What ``_Moves`` says of it; None, too, if a step leaves something behind."""
-    if 2 * np.count_nonzero(sizes > 0) != len(sizes):
-        return None
+    end = int(other[after]) + rows if after < len(other) else len(names)
     passing = np.zeros(known.count // known.width, dtype=np.bool_)
-    passing[names[begin : begin + period] // known.width] = True
+    passing[names[begin : begin + rows] // known.width] = True
     taken = np.zeros(known.count, dtype=np.int64)
     np.add.at(taken, names[:begin], np.sign(sizes[:begin]))
     taken.reshape(-1, known.width)[~passing] = 0
-    alive = np.flatnonzero(taken)
     over = taken.copy()
-    np.add.at(over, names[begin : begin + period], np.sign(sizes[begin : begin + period]))
-    return alive if np.array_equal(over[1:], taken[:-1]) and not over[0] else None
+    np.add.at(over, names[begin : begin + rows], np.sign(sizes[begin : begin + rows]))
+    if over[0] or not np.array_equal(over[1:], taken[:-1]):
+        return None
+    return _Periods(begin, rows, (end - begin) // rows, np.flatnonzero(taken))
 
 
 @dataclass
@@ -145,8 +122,6 @@ class _Replay:
     names: _Names
     allocator: CachingAllocator
     steps: int
-    allocated: int = 0
-    peak: int = 0
     growth: list[tuple[int, int]] = field(default_factory=list)
 
     @classmethod
@@ -157,20 +132,19 @@ class _Replay:
         allocator = CachingAllocator.of(rules, names.count + len(names.rows), compiled=compiled)
         return cls(account, names, allocator, steps)
 
-    def run(self) -> ReservedMemory:
+    def run(self) -> list[tuple[int, int]]:
         """Goes through the account."""
         held = self._held()
         moves, outside = self._moves(held), [self.account.index("buffer", name) for name in OUTSIDE]
+        periods = _find_periods(moves, self.names)
         held = held[~np.isin(self.account["buffer"][held], outside)]
         late = self._late(held)
         self._hold(held[~late])
-        self._through(moves)
+        self._through(moves, periods)
         self._hold(held[late])
         self.growth = [(0, self.allocator.reserved)]
-        self.peak = self.allocated
-        self._through(moves)
-        times, levels = np.array(self.growth, dtype=np.int64).T
-        return ReservedMemory(self.peak, self.allocator.reserved, times, levels)
+        self._through(moves, periods)
+        return self.growth
 
     def _held(self) -> Ints:
         """Rows of what is never released."""
@@ -197,39 +171,33 @@ class _Replay:
             for column in (self.account["time"], self.names.rows, self.account["bytes"])
         )
         count = len(sizes) // self.steps
-        if self.steps == 1 or len(sizes) % self.steps or sizes[:count].sum():
+        if len(sizes) % self.steps or sizes[:count].sum():
             count = len(sizes)
-        return _Moves.of(times[:count], names[:count], sizes[:count], self.names)
+        return _Moves(times[:count], names[:count], sizes[:count])
 
     def _hold(self, chosen: Ints) -> None:
         """Allocates what is never released."""
-        sizes, _ = self.allocator.replay(self.names.count + chosen, self.account["bytes"][chosen])
-        self.allocated += int(sizes.sum())
+        self.allocator.replay(self.names.count + chosen, self.account["bytes"][chosen])
 
-    def _through(self, moves: _Moves) -> None:
+    def _through(self, moves: _Moves, periods: _Periods | None) -> None:
         """Goes through the rows, and jumps over periods that change nothing any more."""
-        if moves.alive is None:
+        if periods is None:
             self._rows(moves, 0, len(moves.sizes))
             return
-        self._rows(moves, 0, moves.begin)
+        begin, rows, count, alive = periods
+        self._rows(moves, 0, begin)
         calm, done = 0, 0
-        while done < moves.count and calm < STEADY:
-            known, start = self.allocator.reserved, moves.begin + done * moves.period
-            self._rows(moves, start, start + moves.period)
+        while done < count and calm < STEADY:
+            known, start = self.allocator.reserved, begin + done * rows
+            self._rows(moves, start, start + rows)
             calm = calm + 1 if self.allocator.reserved == known else 0
             done += 1
-        for pool in self.allocator.pools if done < moves.count else ():
-            pool.rename(moves.alive + done, moves.alive + moves.count)
-        self._rows(moves, moves.begin + moves.count * moves.period, len(moves.sizes))
+        for pool in self.allocator.pools if done < count else ():
+            pool.rename(alive + done, alive + count)
+        self._rows(moves, begin + count * rows, len(moves.sizes))
 
     def _rows(self, moves: _Moves, begin: int, end: int) -> None:
-        if begin == end:
-            return
         level = self.allocator.reserved
-        sizes, growth = self.allocator.replay(moves.names[begin:end], moves.sizes[begin:end])
-        for row, more in growth:
+        for row, more in self.allocator.replay(moves.names[begin:end], moves.sizes[begin:end]):
             level += more
             self.growth.append((int(moves.times[begin + row]), level))
-        allocated = self.allocated + np.cumsum(sizes)
-        self.peak = max(self.peak, int(allocated.max()))
-        self.allocated = int(allocated[-1])

@@ -109,9 +109,6 @@ class Pool:
     def rename(self, names: Ints, others: Ints) -> None:
         """Gives what was taken under some names other ones, which are not in use."""
         taken = self.blocks.taken
-        if self.compiled:
-            taken[names], taken[others] = 0, taken[names]
-            return
         kept = [taken[name] for name in names]
         for name in names:
             taken[name] = 0
@@ -121,21 +118,14 @@ class Pool:
     def _make_room(self, num_requests: int) -> None:
         """Each may cut a block, and reserve one."""
         blocks, size = self.blocks, len(self.blocks.lengths)
-        needed = blocks.totals[USED] + 2 * num_requests + 2
-        if needed > size and self.compiled:
-            items, *columns = (
-                self._longer(column, max(needed, 2 * size)) for column in (blocks.keys.items, *blocks[1:8])
-            )
+        lacking = blocks.totals[USED] + 2 * num_requests + 2 - size
+        if lacking > 0 and self.compiled:
+            more = self._zeros(max(lacking, size))
+            items, *columns = (np.append(column, more) for column in (blocks.keys.items, *blocks[1:8]))
             self.blocks = Blocks._make([Keys(items, blocks.keys.count), *columns, *blocks[8:]])
-        elif needed > size:
+        elif lacking > 0:
             for column in blocks[2:8]:
-                column.extend([0] * (needed - size))
-
-    def _longer(self, column: Ints, size: int) -> Ints:
-        known = self.blocks.totals[USED] + 1
-        longer = np.zeros(size, dtype=np.int64)
-        longer[:known] = column[:known]
-        return longer
+                column.extend(self._zeros(lacking))
 
     def _column(self, values: Ints) -> Column:
         return values if self.compiled else values.tolist()
@@ -161,17 +151,19 @@ class CachingAllocator:
         """Bytes that all pools have reserved."""
         return sum(pool.reserved for pool in self.pools)
 
-    def replay(self, names: Ints, sizes: Ints) -> tuple[Ints, list[tuple[int, int]]]:
-        """Serves requests and takes back, as its pools do: their sizes as it rounds them, at which of them it
-        reserved more, and how much.
-        """
+    def rounded(self, sizes: Ints) -> tuple[Ints, Ints]:
+        """The numbers of the pools that requests of these sizes go to, and the sizes as these round them."""
         asked, pools = np.abs(sizes), np.zeros(len(sizes), dtype=np.int64)
         for rules in self.rules[:-1]:
             pools += asked > rules.largest
         units = np.array([rules.rounded for rules in self.rules], dtype=np.int64)[pools]
-        rounded = -(-asked // units) * units * np.sign(sizes)
+        return pools, -(-asked // units) * units * np.sign(sizes)
+
+    def replay(self, names: Ints, sizes: Ints) -> list[tuple[int, int]]:
+        """Serves requests and takes back, as its pools do: which of them made it reserve more, how much."""
+        pools, rounded = self.rounded(sizes)
         growth: list[tuple[int, int]] = []
         for number, pool in enumerate(self.pools):
             rows = np.flatnonzero(pools == number)
             growth += [(int(rows[row]), more) for row, more in pool.replay(names[rows], rounded[rows])]
-        return rounded, sorted(growth)
+        return sorted(growth)

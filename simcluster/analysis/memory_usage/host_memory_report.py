@@ -40,22 +40,22 @@ class HostMemory:
 
     def peak(self) -> dict[str, Any]:
         """The peak, when it was, what it was made of, and whether it fits."""
-        top = int(self.level.argmax()) if self.level.size else 0
-        total = int(self.level[top]) if self.level.size else 0
-        size, category = self.size[: top + 1], self.category[: top + 1]
-        capacity = self.entry["capacity"]
+        # Before the first row there is nothing.
+        times, level = np.pad(self.times, (1, 0)), np.pad(self.level, (1, 0))
+        top, capacity = int(level.argmax()), self.entry["capacity"]
+        total, size, category = int(level[top]), self.size[:top], self.category[:top]
         entry: dict[str, Any] = {
             **self.entry,
             "total": total,
-            "time_s": float(self.times[top]) * 1e-9 if self.level.size else 0.0,
+            "time_s": float(times[top]) * 1e-9,
             "breakdown": {
                 name: int(size[category == number].sum()) for number, name in enumerate(CATEGORIES)
             },
             **MemoryUse(total, 0, capacity).document(),
         }
         if total > capacity:
-            first = int(np.argmax(self.level > capacity))
-            entry |= {"exceeded_at_s": float(self.times[first]) * 1e-9, "excess": total - capacity}
+            first = int(np.argmax(level > capacity))
+            entry |= {"exceeded_at_s": float(times[first]) * 1e-9, "excess": total - capacity}
         return entry
 
     def over_time(self, end: int) -> dict[str, Any]:
@@ -73,9 +73,7 @@ class HostMemory:
 def summarise_host_memory(placed: PlacedProgram, timing: Timing, offload: OffloadPlan) -> list[HostMemory]:
     """One entry per kind of host and place; empty where nothing is offloaded."""
     places = placed.program.places_off_device
-    if not places:
-        return []
-    sorts = _sorts(placed)
+    sorts = _sorts(placed) if places else {}
     return [memory for place in places for memory in _of_place(placed, timing, offload, place, sorts)]
 
 
@@ -103,27 +101,23 @@ def _of_place(
     place: MemoryPlace,
     sorts: dict[_Sort, list[int]],
 ) -> Sequence[HostMemory]:
-    account = AllocationAccount.of(placed, timing, place)
+    account, on_host = AllocationAccount(placed, timing, place), place is MemoryPlace.HOST
     tables = [account.rows(index) for index in range(len(timing.classes))]
-    limit = offload.host_limit if place is MemoryPlace.HOST else offload.disk_limit
-    block = offload.host_block if place is MemoryPlace.HOST else 1
+    limit, block = (offload.host_limit, offload.host_block) if on_host else (offload.disk_limit, 1)
     members = []
     for (kind, classes), ranks in sorts.items():
-        host = placed.cluster.kinds[kind]
+        host, devices = placed.cluster.kinds[kind], sum(number for _, number in classes)
         held = [_columns(tables[index], number, block) for index, number in classes]
         time, category, size, taken = map(np.concatenate, zip(*held, strict=True))
         order = np.lexsort((taken > 0, time))
-        devices = sum(number for _, number in classes)
-        capacity = host.memory if place is MemoryPlace.HOST else host.disk_capacity
-        if limit is not None:
-            capacity = min(capacity, limit * devices)
+        capacity = host.memory if on_host else host.disk_capacity
         entry = {
             "place": str(place),
             "host": host.name,
             "hosts": len(ranks),
             "rank": ranks[0],
             "devices": devices,
-            "capacity": capacity,
+            "capacity": capacity if limit is None else min(capacity, limit * devices),
         }
         members.append(HostMemory(entry, time[order], category[order], size[order], np.cumsum(taken[order])))
     return members

@@ -9,12 +9,15 @@ import numpy as np
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
 from simcluster.analysis.memory_usage.allocation_table import AllocationAccount
-from simcluster.analysis.memory_usage.live_set import largest_live_buffers, live_bytes_by_name
+from simcluster.analysis.memory_usage.live_set import live_bytes_by_name
 from simcluster.analysis.memory_usage.memory_verdict import MemoryRule, MemoryUse, outside_allocator
 from simcluster.analysis.memory_usage.peak_memory import find_peaks
 from simcluster.engine import GroupTiming, Timing
 from simcluster.program import Category, PlacedProgram
 from simcluster.trace import Table
+
+LARGEST = 8
+"""Buffers that are named where a class does not fit."""
 
 SHOWN = 24
 """Entries of a live set; the rest is one more."""
@@ -44,19 +47,22 @@ def report_memory(
     """
     brief = len(placed.classes) > MOST_CLASSES and not rule.pools
     peaks: dict[int, dict[str, Any]] = {}
-    fullest, stages = [], []
+    fullest, stages, fragments = [], [], 0
     for groups in _groups(placed, timing):
         members: dict[int, dict[str, Any]] = {}
         for group in groups:
             members |= _class_peaks(placed, group, account, assigned=assigned)
         fullest.append(max((members[index] for index in sorted(members)), key=_fullness))
-        peaks |= members
         if not brief:
-            stages.append(_stage_memory(rule, steps, account.rows(fullest[-1]["class"]), fullest[-1]))
+            stages.append(_stage_memory(rule, steps, account, fullest[-1]))
+            # The others are taken to have as much in fragments as the class whose allocator was replayed.
+            fragments = max(0, stages[-1]["reserved"] - stages[-1]["allocated"])
+        for index, entry in members.items():
+            use = MemoryUse(entry["total"], fragments, entry["capacity"], rule.headroom)
+            peaks[index] = entry | use.document()
     if brief:
-        entry = max(fullest, key=_fullness)
-        stages = [_stage_memory(rule, steps, account.rows(entry["class"]), entry)]
-    return _with_verdicts(rule, [peaks[index] for index in range(len(peaks))], stages), stages
+        stages = [_stage_memory(rule, steps, account, max(fullest, key=_fullness))]
+    return [peaks[index] for index in range(len(peaks))], stages
 
 
 def _class_peaks(
@@ -87,11 +93,12 @@ def _class_peaks(
         }
         if peak.total > capacity:
             rows, names = peak.rows(), account.buffers.listed
-            columns = log.buffers[rows], log.sizes[rows], log.micro_batches[rows]
+            by_name = live_bytes_by_name(log.buffers[rows], log.sizes[rows], log.micro_batches[rows], names)
+            largest = sorted(by_name.items(), key=lambda named: -named[1].size)[:LARGEST]
             entry |= {
                 "exceeded_at_s": float(peak.exceeded) * 1e-9,
                 "excess": peak.total - capacity,
-                "alive": largest_live_buffers(*columns, names),
+                "alive": [{"buffer": name, "bytes": live.size} for name, live in largest],
             }
         entries[index] = entry
     return entries
@@ -106,27 +113,6 @@ def _groups(placed: PlacedProgram, timing: Timing) -> list[list[GroupTiming]]:
     return [groups[sort] for sort in sorted(groups)]
 
 
-def _with_verdicts(
-    rule: MemoryRule, peaks: Sequence[dict[str, Any]], stages: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """The peaks with their verdicts; ``stages`` is what is said of them.
-
-    The allocator was replayed for the fullest class of a stage and sort of devices; the others there are
-    taken to have as much in fragments.
-    """
-    fragments = {_sort(entry): max(0, entry["reserved"] - entry["allocated"]) for entry in stages}
-    uses = [
-        MemoryUse(entry["total"], fragments.get(_sort(entry), 0), entry["capacity"], rule.headroom)
-        for entry in peaks
-    ]
-    return [entry | use.document() for entry, use in zip(peaks, uses, strict=True)]
-
-
-def _sort(entry: Mapping[str, Any]) -> tuple[int, str]:
-    """The stage of a class, and its device."""
-    return entry["stage"], entry["device"]
-
-
 def _fullness(entry: Mapping[str, Any]) -> float:
     return float(entry["total"]) / float(entry["capacity"])
 
@@ -139,15 +125,14 @@ def memory_maxima(stages: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     }
 
 
-def _stage_memory(rule: MemoryRule, steps: int, rows: Table, entry: Mapping[str, Any]) -> dict[str, Any]:
+def _stage_memory(
+    rule: MemoryRule, steps: int, account: AllocationAccount, entry: Mapping[str, Any]
+) -> dict[str, Any]:
+    rows = account.rows(entry["class"])
     beside = outside_allocator(rows)
     allocated = entry["total"] - beside
     report: dict[str, Any] = {
-        "stage": entry["stage"],
-        "class": entry["class"],
-        "rank": entry["rank"],
-        "device": entry["device"],
-        "capacity": entry["capacity"],
+        **{name: entry[name] for name in ("stage", "class", "rank", "device", "capacity")},
         "allocator": rule.allocator,
         "allocated": allocated,
         "reserved": allocated,
@@ -156,38 +141,27 @@ def _stage_memory(rule: MemoryRule, steps: int, rows: Table, entry: Mapping[str,
         "time_s": entry["time_s"],
         "alive": _living(rows),
     }
-    kept = rule.reserved(rows, steps)
-    if kept is not None:
-        report |= {
-            "reserved": kept.reserved,
-            "reserved_over_time": [
-                [time * 1e-9, level]
-                for time, level in zip(kept.times.tolist(), kept.levels.tolist(), strict=True)
-            ],
-        }
+    if growth := rule.reserved(rows, steps):
+        over_time = [[time * 1e-9, level] for time, level in growth]
+        report |= {"reserved": growth[-1][1], "reserved_over_time": over_time}
     return report
 
 
 def _living(rows: Table) -> list[dict[str, Any]]:
     """What is alive at the highest moment of a class, largest first; the last entry is the rest."""
     top = int(np.cumsum(rows["bytes"]).argmax()) + 1
-    until = {name: rows[name][:top] for name in ("buffer", "bytes", "micro_batch", "category")}
+    buffers, sizes, micro_batches, categories = (
+        rows[name][:top] for name in ("buffer", "bytes", "micro_batch", "category")
+    )
     names, kinds = rows.names["buffer"], rows.names["category"]
-    together = live_bytes_by_name(until["buffer"], until["bytes"], until["micro_batch"], names)
-    ordered = sorted(together.items(), key=lambda entry: (-entry[1].size, entry[0]))
     kind_of = np.zeros(len(names), dtype=np.int64)
-    kind_of[until["buffer"]] = until["category"]
+    kind_of[buffers] = categories
     entries: list[dict[str, Any]] = [
-        {
-            "buffer": name,
-            "bytes": live.size,
-            "buffers": live.num_buffers,
-            "category": kinds[kind_of[live.first]],
-        }
-        for name, live in ordered
+        {"buffer": name, "bytes": size, "buffers": count, "category": kinds[kind_of[first]]}
+        for name, (size, count, first) in live_bytes_by_name(buffers, sizes, micro_batches, names).items()
     ]
-    rest = entries[SHOWN:]
-    if rest:
-        size, count = sum(row["bytes"] for row in rest), sum(row["buffers"] for row in rest)
+    entries.sort(key=lambda entry: (-entry["bytes"], entry["buffer"]))
+    if rest := entries[SHOWN:]:
+        size, count = (sum(entry[name] for entry in rest) for name in ("bytes", "buffers"))
         entries[SHOWN:] = [{"buffer": "others", "bytes": size, "buffers": count, "category": ""}]
     return entries

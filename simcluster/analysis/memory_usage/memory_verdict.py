@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from simcluster.analysis.memory_usage.allocation_log import OUTSIDE
-from simcluster.analysis.memory_usage.allocator_replay import ReservedMemory, replay_allocator
+from simcluster.analysis.memory_usage.allocator_replay import replay_allocator
 from simcluster.analysis.memory_usage.block_lists import EVERY_SIZE, PoolRules
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import RunSpec
@@ -138,15 +138,15 @@ class MemoryRule:
         pools = AllocatorSpec.load(name).pools if name is not None else ()
         return cls(name, tuple(map(pool_rules, pools)), headroom(framework, run))
 
-    def reserved(self, rows: Table, steps: int) -> ReservedMemory | None:
-        """The memory that the allocator reserves for a class; None if the profile names none."""
-        return replay_allocator(rows, self.pools, steps) if self.pools else None
+    def reserved(self, rows: Table, steps: int) -> list[tuple[int, int]]:
+        """When the allocator reserves more for a class (ns), and the bytes from then on; [] without one."""
+        return replay_allocator(rows, self.pools, steps) if self.pools else []
 
     def use(self, rows: Table, capacity: int) -> MemoryUse:
         """The use of a class with these allocations of one step."""
         allocated = int(np.cumsum(rows["bytes"]).max(initial=0))
-        kept = self.reserved(rows, 1)
-        fragments = 0 if kept is None else max(0, kept.reserved + outside_allocator(rows) - allocated)
+        growth = self.reserved(rows, 1)
+        fragments = max(0, growth[-1][1] + outside_allocator(rows) - allocated) if growth else 0
         return MemoryUse(allocated, fragments, capacity, self.headroom)
 
 

@@ -20,7 +20,7 @@ from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import LinkedPart
 from simcluster.layout import without_root
 from simcluster.model import MemoryPlace
-from simcluster.number_arrays import Ints
+from simcluster.number_arrays import Ints, offsets, rows_of_lists
 from simcluster.program import Category, InstructionBlock, InstructionKind, Program, Scope
 from simcluster.trace import NameIndex, number_by_appearance
 
@@ -40,16 +40,14 @@ def log_allocations(
 
 
 class _Group(NamedTuple):
-    """Rows of one slot of a code, those of each of its instances together.
+    """Rows of one slot of a code: a buffer for each of its instances, in all executions of a run.
 
-    ``moments`` are those of the first execution of the code. The executions for each instance are so many
-    ``lengths`` of those listed for the stage, from ``begins`` on; ``label`` says which of their labels the
-    micro-batch is. Where it is ``shared``, others may write or drop the same, at moments of their own.
+    ``moments`` are those of the first execution of the code; ``label`` says which of the labels of executions
+    the micro-batch is. Where it is ``shared``, others may write or drop the same, at moments of their own.
     """
 
     buffers: Ints
-    begins: Ints
-    lengths: Ints
+    runs: Ints
     moments: tuple[int, ...]
     kind: int
     size: int
@@ -62,13 +60,12 @@ _ALONE, _IF_SEVERAL, _SHARED = range(3)
 
 
 class _Runs(NamedTuple):
-    """The executions of a code: the ``instances`` it runs for, and where those for each are listed."""
+    """The ``instances`` that a code runs for, and the numbers of its runs: the executions for one of them."""
 
     number: int
     code: InstructionBlock
     instances: Sequence[str]
-    begins: Ints
-    lengths: Ints
+    runs: Ints
 
 
 class _Rows(NamedTuple):
@@ -91,14 +88,14 @@ class _Stage:
     names: NameIndex
     place: MemoryPlace
     groups: list[_Group] = field(default_factory=list)
-    listed: list[Ints] = field(default_factory=lambda: [np.zeros(1, dtype=np.int64)])
-    strides: list[Ints] = field(default_factory=lambda: [np.zeros(1, dtype=np.int64)])
-    count: int = 1
 
     def account(self) -> AllocationLog:
         """All rows."""
         self.moments = EventIndex.of(self.linked)
-        # The first of those listed stands for what is held from the start.
+        # The executions of every run, and how far their moments are from those of the first of the code. Run
+        # 0 stands for what is held from the start.
+        self.listed, self.strides = [[np.zeros(1, dtype=np.int64)] for _ in range(2)]
+        self.lengths = [1]
         micro_batch, kept, without = (
             self.linked.every_step(self.linked.one_step.labels(scope))
             for scope in (Scope.MICRO_BATCH, Scope.KEPT, Scope.STEP)
@@ -113,8 +110,7 @@ class _Stage:
         for code, executions in self.moments.executions.items():
             self._code(self._listed(code, executions))
         rows = self._rows()
-        first = np.cumsum(rows.counts) - rows.counts
-        return AllocationLog(self.moments, rows.moments, first, *rows[2:])
+        return AllocationLog(self.moments, rows.moments, offsets(rows.counts), *rows[2:])
 
     # -- what is held from the start ----------------------------------------------------------------------
 
@@ -131,9 +127,9 @@ class _Stage:
             numbers.number(name)
         zero, label = (self.moments.zero,), self.scopes[Scope.STEP]
         for (category, size), names in held.items():
-            none, one = np.zeros(len(names), dtype=np.int64), np.ones(len(names), dtype=np.int64)
             buffers = numbers.numbers(names)
-            self.groups.append(_Group(buffers, none, one, zero, _KINDS[category], size, label, _ALONE))
+            runs = np.zeros_like(buffers)
+            self.groups.append(_Group(buffers, runs, zero, _KINDS[category], size, label, _ALONE))
 
     def _of_the_runtime(self) -> Iterator[tuple[str, Category, int]]:
         """What the runtime and the communication library take of the device."""
@@ -158,13 +154,11 @@ class _Stage:
         names, instance = self.linked.instances
         numbers, which = number_by_appearance(instance[executions])
         by_instance = np.argsort(which, kind="stable")
-        lengths = np.bincount(which)
-        begins = self.count + np.cumsum(lengths) - lengths
         self.listed.append(executions[by_instance])
         self.strides.append(by_instance * len(code.instructions))
-        self.count += len(executions)
-        instances = [names[number] for number in numbers.tolist()]
-        return _Runs(number, code, instances, begins, lengths)
+        runs = len(self.lengths) + np.arange(len(numbers))
+        self.lengths += np.bincount(which).tolist()
+        return _Runs(number, code, [names[number] for number in numbers.tolist()], runs)
 
     def _code(self, runs: _Runs) -> None:
         """What a code books; its scratch is only there while an instruction runs."""
@@ -205,56 +199,45 @@ class _Stage:
         if scope is Scope.KEPT and size < 0:
             shared = _SHARED
         kind, label = _KINDS[category], self.scopes[scope]
-        self.groups.append(_Group(buffers, runs.begins, runs.lengths, moments, kind, size, label, shared))
+        self.groups.append(_Group(buffers, runs.runs, moments, kind, size, label, shared))
 
     # -- rows ---------------------------------------------------------------------------------------------
 
     def _rows(self) -> _Rows:
         """The rows of all groups, in the order of logs."""
-        groups = self.groups
-        nothing = np.zeros(0, dtype=np.int64)
-        buffers, begins, lengths = (
-            np.concatenate([nothing, *(group[column] for group in groups)]) for column in range(3)
-        )
-        scalars = np.array([group[4:] for group in groups], dtype=np.int64).reshape(len(groups), 4)
+        groups, nothing = self.groups, np.zeros(0, dtype=np.int64)
+        buffers, runs = (np.concatenate([nothing, *(group[n] for group in groups)]) for n in range(2))
+        scalars = np.array([group[3:] for group in groups], dtype=np.int64).reshape(len(groups), 4)
         of_group = np.repeat(np.arange(len(groups)), [len(group.buffers) for group in groups])
         keys = (scalars[of_group, 1] > 0) * len(self.names.names) + buffers
         order = np.argsort(keys, kind="stable")
-        keys, begins, lengths, of_group = (column[order] for column in (keys, begins, lengths, of_group))
+        keys, buffers, runs, of_group = (column[order] for column in (keys, buffers, runs, of_group))
         kinds, sizes, labels, sharing = scalars[of_group].T
         times = np.bincount(keys[sharing == _IF_SEVERAL], minlength=int(keys.max(initial=0)) + 1)
         shared = (sharing == _SHARED) | ((sharing == _IF_SEVERAL) & (times[keys] > 1))
-        places = np.repeat(begins - np.cumsum(lengths) + lengths, lengths)
-        places += np.arange(len(places))
+        _, places = rows_of_lists(offsets(self.lengths), runs)
+        lengths = np.array(self.lengths)[runs]
         listed = np.concatenate(self.listed)
         every = np.concatenate([self.labels[scope][listed] for scope in self.scopes]).astype(np.int32)
-        moments, counts = self._moments(of_group, np.concatenate(self.strides)[places], lengths)
-        seen = np.flatnonzero(np.repeat(shared, lengths)) if shared.any() else places[:0]
+        moments, counts = self._moments(of_group, lengths, np.concatenate(self.strides)[places])
+        seen = np.flatnonzero(np.repeat(shared, lengths))
         steps = listed[places[seen]] // max(1, len(self.linked.one_step))
         places += np.repeat(labels * len(listed), lengths)
-        rows = _Rows(
-            moments,
-            counts,
-            np.repeat(kinds.astype(np.int8), lengths),
-            np.repeat(sizes, lengths),
-            np.repeat(buffers[order].astype(np.int32), lengths),
-            every[places],
-        )
-        return _together(rows, seen, steps)
+        repeated: Any = (kinds.astype(np.int8), sizes, buffers.astype(np.int32))
+        columns = (*(np.repeat(column, lengths) for column in repeated), every[places])
+        return _together(_Rows(moments, counts, *columns), seen, steps)
 
-    def _moments(self, of_group: Ints, inside: Ints, lengths: Ints) -> tuple[Ints, Ints]:
+    def _moments(self, of_group: Ints, lengths: Ints, inside: Ints) -> tuple[Ints, Ints]:
         """The moments of the rows of groups, one after the other, and how many each row has."""
         moments = [group.moments for group in self.groups]
-        first = np.array([moment for own in moments for moment in own], dtype=np.int64)
-        widths = np.array([len(own) for own in moments], dtype=np.int64)
-        begins = np.cumsum(widths) - widths
-        if len(first) == len(moments):
-            inside += np.repeat(first[of_group], lengths)
-            return inside, np.ones(len(inside), dtype=np.int64)
-        counts = np.repeat(widths[of_group], lengths)
-        since = np.repeat(begins[of_group], lengths) - (np.cumsum(counts) - counts)
-        nth = np.repeat(since, counts) + np.arange(int(counts.sum()))
-        return np.repeat(inside, counts) + first[nth], counts
+        every = np.array([moment for own in moments for moment in own], dtype=np.int64)
+        if len(every) == len(moments):
+            inside += np.repeat(every[of_group], lengths)
+            return inside, np.ones_like(inside)
+        first = offsets([len(own) for own in moments])
+        of_group = np.repeat(of_group, lengths)
+        row, nth = rows_of_lists(first, of_group)
+        return inside[row] + every[nth], np.diff(first)[of_group]
 
 
 def _together(rows: _Rows, shared: Ints, steps: Ints) -> _Rows:

@@ -1,4 +1,4 @@
-"""The events of all instructions that a part executes, by number, and when they happen to its classes."""
+"""When all instructions that a part executes start and end: their events by number, and times of classes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
-from simcluster.engine import NOTHING, GroupTiming, LinkedPart
+from simcluster.engine import NOTHING, ClassTiming, GroupTiming, LinkedPart
 from simcluster.number_arrays import Ints
 
 START, END, ARRIVAL = range(3)
@@ -68,37 +68,26 @@ class EventIndex:
         if len(events) >= self.count:
             return self._times(slice(None), timing, columns)[events]
         kind, instruction = np.divmod(events, self.count)
-        instructions, which = np.unique(instruction, return_inverse=True)
-        known = self._times(instructions, timing, columns)
-        return known[np.where(events == self.zero, -1, kind * len(instructions) + which)]
-
-    def all_times(self, timing: GroupTiming, columns: slice) -> Ints:
-        """The same of all events of instructions [3, instructions, classes]."""
-        times = self._times(slice(None), timing, columns)[:-1]
-        return times.reshape(3, self.count, times.shape[1])
+        known = self._times(instruction, timing, columns)
+        return known[np.where(events == self.zero, -1, kind * len(events) + np.arange(len(events)))]
 
     def _times(self, chosen: Ints | slice, timing: GroupTiming, columns: slice) -> Ints:
         """When chosen instructions start, then when they end, then their arrivals; and time 0."""
         entry, kernel, place = (known[chosen] for known in (self.entry, self.kernel, self.place_in_entry))
-        kernels = np.flatnonzero(kernel != NOTHING)
-        count, width = len(entry), timing.starts[:1, columns].shape[1]
-        times = np.empty((3 * count + 1, width), dtype=np.int64)
-        times[-1] = 0
+        count, width = len(entry), timing.ends[:1, columns].shape[1]
+        times = np.zeros((3 * count + 1, width), dtype=np.int64)
         by_event = times[:-1].reshape(3, count, width)
-        for event, recorded in {START: timing.starts, END: timing.ends, ARRIVAL: timing.arrivals}.items():
-            by_event[event] = recorded[:, columns][entry]
-        entry, kernel, place = entry[kernels], kernel[kernels], place[kernels]
-        begins, ends = _within_entries(timing, columns)
-        start = by_event[START][kernels]
-        end = start + ends[kernel]
-        start += begins[kernel]
-        if timing.slowed:
-            entry -= timing.group.part.begins[timing.group.part.compute]
-            later = np.flatnonzero(place)
-            _slow(start, later, entry[later], place[later] - 1, timing, columns)
-            _slow(end, np.arange(len(place)), entry, place, timing, columns)
-        by_event[START][kernels] = by_event[ARRIVAL][kernels] = start
-        by_event[END][kernels] = end
+        by_event[ARRIVAL], by_event[START] = timing.begins(entry, columns)
+        by_event[END] = timing.ends[entry, columns]
+        rows = np.flatnonzero(kernel != NOTHING)
+        entry, kernel, place = entry[rows], kernel[rows], place[rows]
+        begun = by_event[START][rows]
+        # A kernel starts when the one before it in its entry ends.
+        for event, within, before in zip((START, END), _within_entries(timing, columns), (1, 0), strict=True):
+            by_event[event][rows] = begun + within[kernel]
+            if timing.slowed:
+                _slow(by_event[event], rows, entry, place - before, timing, columns)
+        by_event[ARRIVAL][rows] = by_event[START][rows]
         return times
 
     @cached_property
@@ -109,30 +98,50 @@ class EventIndex:
         return np.append(within, 0)[self.kernel]
 
 
+@dataclass(frozen=True)
+class InstructionTimes:
+    """Start, end and arrival of every instruction of a code: arrays [executions, instructions]."""
+
+    executions: Ints
+    starts: Ints
+    ends: Ints
+    arrivals: Ints
+
+
+def instruction_times(timing: ClassTiming) -> dict[int, InstructionTimes]:
+    """Code -> when each of its instructions ran, for all executions of a class."""
+    events = EventIndex.of(timing.part)
+    times = events.times(np.arange(events.zero), timing.group, timing.columns).reshape(3, events.count)
+    times_by_code = {}
+    for code, executions in events.executions.items():
+        shape = len(executions), len(events.part.codes[code].entry)
+        own = times[:, events.first[code] :][:, : shape[0] * shape[1]]
+        times_by_code[code] = InstructionTimes(executions, *(column.reshape(shape) for column in own))
+    return times_by_code
+
+
 def _within_entries(timing: GroupTiming, columns: slice) -> tuple[Ints, Ints]:
     """When the kernels of the part's segments start and end where nothing slows them, in nanoseconds from the
     begin of their entries: two arrays [kernels, classes], or [kernels, 1] if they are the same for all.
     """
     segments = timing.group.part.segments
     prices = [timing.group.codes[code].duration[own] for code, own in segments.kernels]
-    every = np.concatenate([np.zeros((0, prices[0].shape[1] if prices else 1), dtype=np.int64), *prices])
-    durations = every if every.shape[1] == 1 else every[:, columns]
-    ends = np.cumsum(durations, axis=0)
-    starts = ends - durations
-    begun = np.repeat(starts[segments.first[:-1]], np.diff(segments.first), axis=0)
-    return starts - begun, ends - begun
+    every = np.concatenate([np.zeros((1, prices[0].shape[1] if prices else 1), dtype=np.int64), *prices])
+    ends = np.cumsum(every if every.shape[1] == 1 else every[:, columns], axis=0)
+    begun = np.repeat(ends[segments.first[:-1]], np.diff(segments.first), axis=0)
+    return ends[:-1] - begun, ends[1:] - begun
 
 
 def _slow(times: Ints, rows: Ints, entry: Ints, place: Ints, timing: GroupTiming, columns: slice) -> None:
     """Corrects the ``times`` at which kernels end, in those classes and entries that communication slowed.
 
-    The kernels of some ``rows`` are in an ``entry`` of the compute stream each, at a ``place`` in it.
+    The kernels of some ``rows`` are in an ``entry`` each, at a ``place`` in it: -1 is none.
     """
-    for column, number in enumerate(range(timing.starts.shape[1])[columns]):
+    part = timing.group.part
+    for column, number in enumerate(range(timing.ends.shape[1])[columns]):
         slowed = timing.slowed.get(number)
         if slowed is not None:
-            first = np.full(len(timing.group.part.segments.which), NOTHING, dtype=np.int64)
-            first[slowed.entries] = slowed.first
-            kernel = first[entry]
-            own = np.flatnonzero(kernel != NOTHING)
-            times[rows[own], column] = slowed.kernel_ends[kernel[own] + place[own]]
+            first = np.full(part.num_entries, NOTHING, dtype=np.int64)
+            first[part.kernels.start + slowed.entries] = slowed.first
+            own = np.flatnonzero((first[entry] != NOTHING) & (place >= 0))
+            times[rows[own], column] = slowed.kernel_ends[first[entry[own]] + place[own]]

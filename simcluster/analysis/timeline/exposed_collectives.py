@@ -29,30 +29,26 @@ def exposed_times(placed: PlacedProgram, timing: Timing) -> Mapping[Place, int]:
         gaps = GroupGaps(group, range(len(own)), placed.program.stage_axis, causes)
         by_entry = np.zeros(group.group.part.num_entries, dtype=np.int64)
         for piece in gaps.pieces(timing.end, placed.num_stages):
-            if piece.cause != causes.number(PIPELINE_WAIT):
-                _charge(by_entry, piece, own, group)
+            _charge(by_entry, piece.flat(), causes.number(PIPELINE_WAIT), own, group)
         for place, exposed, _ in group.group.part.sums_by_place(by_entry):
             spent[place] += exposed
     return spent
 
 
-def _charge(by_entry: Ints, piece: GapPieces, sizes: Ints, group: GroupTiming) -> None:
-    """Adds a piece to the entries that it is due to."""
-    columns = (piece.entry, piece.column, piece.start, piece.end)
-    entry, column, start, end = (np.broadcast_to(values, piece.start.shape) for values in columns)
-    kept = (end > start) & (entry != NOTHING)
-    entry, column, start, end = (values[kept] for values in (entry, column, start, end))
+def _charge(by_entry: Ints, piece: GapPieces, left_out: int, sizes: Ints, group: GroupTiming) -> None:
+    """Adds pieces to the entries that they are due to, but for those of one cause."""
+    kept = (piece.entry != NOTHING) & (piece.cause != left_out)
+    gap, column, start, end, _, entry = (values[kept] for values in piece)
     part = group.group.part
-    if not len(entry) or piece.gap.flat[0] < len(part.awaited):
+    if not len(entry) or gap[0] < len(part.awaited):
         np.add.at(by_entry, entry, (end - start) * sizes[column])
         return
     # Behind the last kernel all entries of a stream are one piece: each gets the time that it was under way.
     for last, of_column, since, until in zip(entry, column, start, end, strict=True):
         first = int(part.begins[np.searchsorted(part.begins, last, side="right") - 1])
         rows = slice(first, int(last) + 1)
-        under_way = np.minimum(group.ends[rows, of_column], until) - np.maximum(
-            group.starts[rows, of_column], since
-        )
+        _, begun = group.begins(np.arange(first, int(last) + 1), slice(of_column, of_column + 1))
+        under_way = np.minimum(group.ends[rows, of_column], until) - np.maximum(begun[:, 0], since)
         under_way = np.maximum(under_way, 0)
         under_way[-1] += until - since - under_way.sum()
         by_entry[rows] += under_way * sizes[of_column]

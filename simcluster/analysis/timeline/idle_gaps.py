@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, ClassTiming, GroupTiming, LinkedPart
@@ -31,19 +30,24 @@ FOLLOWED = 2**18
 
 
 class GapPieces(NamedTuple):
-    """Pieces of gaps that have one cause, by number.
+    """Pieces of gaps, each of one cause, by number.
 
     ``start`` and ``end`` are [gaps, classes], or [pieces] of the classes in ``column``; ``gap`` numbers the
     gaps of a class in the order of time. Pieces may be empty. ``entry`` is what is charged, of those of all
-    streams of the part, in the shape of ``start`` or to be broadcast to it; ``NOTHING``: no entry is.
+    streams of the part; ``NOTHING``: no entry is. Columns have the shape of ``start`` or are broadcast to it.
     """
 
     gap: Ints
     column: Ints
     start: Ints
     end: Ints
-    cause: int
+    cause: Ints
     entry: Ints
+
+    def flat(self) -> GapPieces:
+        """Those that are not empty, as [pieces]."""
+        kept = self.end > self.start
+        return GapPieces(*(np.broadcast_to(column, kept.shape)[kept] for column in self))
 
 
 def find_idle_gaps(timings: Sequence[ClassTiming], end: int, stage_axis: str, num_stages: int) -> Table:
@@ -57,9 +61,8 @@ def find_idle_gaps(timings: Sequence[ClassTiming], end: int, stage_axis: str, nu
         group, classes = timings[indices[0]].group, np.array(indices)
         gaps = GroupGaps(group, [timings[index].column for index in indices], stage_axis, causes)
         for piece in gaps.pieces(end, num_stages):
-            kept = piece.end > piece.start
-            columns = (classes[piece.column], piece.gap, piece.start, piece.end, np.array(piece.cause))
-            rows.append(tuple(np.broadcast_to(column, kept.shape)[kept] for column in columns))
+            gap, column, start, over, cause, _ = piece.flat()
+            rows.append((classes[column], gap, start, over, cause))
     of_class, gap, start, over, cause = map(np.concatenate, zip(*rows, strict=True))
     order = np.lexsort((gap, of_class))
     # Causes are numbered as they occur.
@@ -104,52 +107,48 @@ class GroupGaps:
         come the latest first.
         """
         left: list[tuple[Ints, ...]] = []
-        count = 0
-        for number in np.unique(self._stream_of[self._waits.awaited]).tolist():
-            chosen = np.flatnonzero(self._stream_of[self._waits.awaited] == number)
-            step = max(1, TOGETHER // len(self.columns))
-            for begin in range(0, len(chosen), step):
-                rows = _Waits(*(column[chosen[begin : begin + step]] for column in self._waits))
-                left.append((yield from self._first_pieces(rows, number)))
-                count += len(left[-1][0])
-                if count > FOLLOWED:
-                    yield from self._followed(left)
-                    left, count = [], 0
+        count, step = 0, max(1, TOGETHER // len(self.columns))
+        for begin in range(0, len(self._waits.entry), step):
+            rows = _Waits(*(column[begin : begin + step] for column in self._waits))
+            left.append((yield from self._first_pieces(rows)))
+            count += len(left[-1][0])
+            if count > FOLLOWED:
+                yield from self._followed(left)
+                left, count = [], 0
         left.append((yield from self._tail(end, num_stages)))
         yield from self._followed(left)
 
-    def _first_pieces(self, rows: _Waits, number: int) -> Generator[GapPieces, None, tuple[Ints, ...]]:
-        """The pieces due to the awaited entries themselves, which are on one stream; gives what is left."""
-        starts, arrivals, ends = self._times
+    def _first_pieces(self, rows: _Waits) -> Generator[GapPieces, None, tuple[Ints, ...]]:
+        """The pieces due to the awaited entries themselves; gives what is left."""
+        times, every = self._times, slice(None)
         # The last entry that prolonged a gap is charged with all of it.
-        until, own = starts.take(rows.last, axis=0), starts.take(rows.entry, axis=0)
-        since, before = ends.take(rows.first - 1, axis=0), ends.take(rows.entry - 1, axis=0)
-        since[rows.first == self._part.kernels.start] = before[rows.entry == self._part.kernels.start] = 0
-        until = np.where((own == until) & (own > before), until, since)
-        begun = np.maximum(since, np.minimum(until, starts.take(rows.awaited, axis=0)))
-        ready = np.maximum(since, np.minimum(begun, arrivals.take(rows.awaited, axis=0)))
+        before, over = times.ends[self._part.previous[rows.entry]], times.ends[rows.awaited]
+        since = times.ends[self._part.previous[rows.first]]
+        later = np.flatnonzero(rows.last > rows.entry)
+        over[later] = np.where(over[later] == times.ready(rows.last[later], every), over[later], 0)
+        until = np.where(over > before, over, since)
+        ready, begun = times.begins(rows.awaited, every)
+        begun = np.maximum(since, np.minimum(until, begun))
+        ready = np.maximum(since, np.minimum(begun, ready))
         gap, column, awaited = rows.gap[:, None], np.arange(len(self.columns))[None], rows.awaited[:, None]
-        cause, late = self._causes[number]
-        yield GapPieces(gap, column, begun, until, cause, awaited)
+        running, late = self._causes[:, self._stream_of[awaited]]
+        yield GapPieces(gap, column, begun, until, running, awaited)
         yield GapPieces(gap, column, ready, begun, late, awaited)
         row, column = np.nonzero(ready > since)
         return self._before(rows.gap[row], column, since[row, column], ready[row, column], rows.awaited[row])
 
     def _followed(self, left: Sequence[tuple[Ints, ...]]) -> Iterator[GapPieces]:
         """The pieces of what is left of gaps, back through what the awaited entries had to wait for."""
-        starts, arrivals, _ = self._times
         gap, column, since, until, entry = map(np.concatenate, zip(*left, strict=True))
         while len(gap):
-            begun = np.maximum(since, np.minimum(until, starts[entry, column]))
+            ready, begun = self._times.begins(entry, column)
+            begun = np.maximum(since, np.minimum(until, begun))
             # Ready but not started: the other members of the group are late. No kernel is.
-            ready = np.maximum(since, np.minimum(begun, arrivals[entry, column]))
+            ready = np.maximum(since, np.minimum(begun, ready))
             stream = self._stream_of[entry]
-            ready = np.where(stream == self._part.compute, begun, ready)
-            for number in np.unique(stream).tolist():
-                own = stream == number
-                cause, late = self._causes[number]
-                yield GapPieces(gap[own], column[own], begun[own], until[own], cause, entry[own])
-                yield GapPieces(gap[own], column[own], ready[own], begun[own], late, entry[own])
+            running, late = self._causes[:, stream]
+            yield GapPieces(gap, column, begun, until, running, entry)
+            yield GapPieces(gap, column, ready, begun, late, entry)
             more = ready > since
             gap, column, since, until, entry = self._before(
                 *(values[more] for values in (gap, column, since, ready, entry))
@@ -158,8 +157,8 @@ class GroupGaps:
     def _before(self, gap: Ints, column: Ints, since: Ints, until: Ints, entry: Ints) -> tuple[Ints, ...]:
         """What an entry waited for until it was ready: its awaited entry, or the one before on its stream."""
         awaited = self._part.awaited[entry]
-        by_wait = (awaited != NOTHING) & (self._times[2][awaited, column] >= until)
-        entry = np.where(by_wait, awaited, np.where(self._is_first[entry], NOTHING, entry - 1))
+        by_wait = (awaited != NOTHING) & (self._times.ends[awaited, column] >= until)
+        entry = np.where(by_wait, awaited, self._part.previous[entry])
         known = entry != NOTHING
         return tuple(values[known] for values in (gap, column, since, until, entry))
 
@@ -167,7 +166,7 @@ class GroupGaps:
         """From the last kernel to the end of the run: its own communication first, then the others. What the
         host does then is left: it is cut by what that waited for.
         """
-        part, ends = self._part, self._times[2]
+        part, ends = self._part, self._times.ends
         columns = np.arange(len(self.columns))
         has_kernels = self._part.kernels.stop > self._part.kernels.start
         idle = ends[self._part.kernels.stop - 1] if has_kernels else np.zeros(len(columns), dtype=np.int64)
@@ -178,52 +177,37 @@ class GroupGaps:
                 last = ends[part.begins[number + 1] - 1]
                 over, of = np.where(last >= over, last, over), np.where(last >= over, number, of)
         gap = np.full(len(columns), len(self._part.awaited))
-        rest = self.causes.number(PIPELINE_WAIT if num_stages > 1 else IDLE)
-        nothing = np.full(len(columns), NOTHING)
-        yield GapPieces(gap + 1, columns, over, np.full(len(columns), end), rest, nothing)
-        last_entries = part.begins[of + 1] - 1
-        by_host = np.zeros(len(columns), dtype=np.bool_)
-        for number in np.unique(of[over > idle]).tolist():
-            own = (of == number) & (over > idle)
-            if is_host_stream(streams[number].name):
-                by_host |= own
-            else:
-                cause = self._causes[number][0]
-                yield GapPieces(gap[own], columns[own], idle[own], over[own], cause, last_entries[own])
-        return tuple(values[by_host] for values in (gap, columns, idle, over, last_entries))
+        rest = np.full(len(columns), self.causes.number(PIPELINE_WAIT if num_stages > 1 else IDLE))
+        yield GapPieces(gap + 1, columns, over, np.full_like(over, end), rest, np.full_like(gap, NOTHING))
+        entries = part.begins[of + 1] - 1
+        by_host = np.array([is_host_stream(stream.name) for stream in streams])[of] & (over > idle)
+        yield GapPieces(gap, columns, idle, np.where(by_host, idle, over), self._causes[0, of], entries)
+        return tuple(values[by_host] for values in (gap, columns, idle, over, entries))
 
     @cached_property
-    def _times(self) -> tuple[Ints, Ints, Ints]:
-        """Starts, arrivals and ends [entries, columns]."""
-        times = self.timing.starts, self.timing.arrivals, self.timing.ends
+    def _times(self) -> GroupTiming:
+        """The times of these columns only."""
         if list(self.columns) == list(range(len(self.timing.group.indices))):
-            return times
-        starts, arrivals, ends = (column_times[:, self.columns] for column_times in times)
-        return starts, arrivals, ends
+            return self.timing
+        return self.timing.chosen(self.columns)
 
     @property
     def _part(self) -> LinkedPart:
         return self.timing.group.part
 
     @cached_property
-    def _causes(self) -> Sequence[tuple[int, int]]:
-        """By stream what is charged while its entries run, and while they are ready and others are not."""
-        causes = []
-        for stream in self._part.streams:
-            axes = charged_to(stream.name, self.stage_axis)
-            cause = self.causes.number("+".join(axes))
-            causes.append((cause, self.causes.number(PIPELINE_WAIT) if self.stage_axis in axes else cause))
-        return causes
+    def _causes(self) -> Ints:
+        """What is charged by stream while its entries run, and while they are ready and others are not."""
+        axes = [charged_to(stream.name, self.stage_axis) for stream in self._part.streams]
+        running = [self.causes.number("+".join(own)) for own in axes]
+        wait = self.causes.number(PIPELINE_WAIT)
+        late = [wait if self.stage_axis in own else cause for own, cause in zip(axes, running, strict=True)]
+        return np.array([running, late])
 
     @cached_property
     def _stream_of(self) -> Ints:
         """By entry its stream."""
-        return np.repeat(np.arange(len(self._causes)), np.diff(self._part.begins))
-
-    @cached_property
-    def _is_first(self) -> NDArray[np.bool_]:
-        """By entry whether it is the first of its stream."""
-        return np.asarray(np.diff(self._stream_of, prepend=NOTHING) != 0)
+        return np.repeat(np.arange(len(self._part.streams)), np.diff(self._part.begins))
 
     @cached_property
     def _waits(self) -> _Waits:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from simcluster.foreign.deepspeed import ZERO
 from simcluster.foreign.megatron.host_offload import OFFLOAD_MEANINGS as OFFLOAD
+from simcluster.foreign.megatron.muon_arguments import MUON, MUON_MEANINGS, WHOLE_PARAMETERS
 from simcluster.foreign.megatron.unsupported_arguments import unsupported_meaning
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import MEGATRON as MIXTURE
@@ -71,6 +72,7 @@ OPTIMIZERS: Mapping[str, str] = {
     "megatron_fused_adam": "adamw",
     "sgd": "momentum",
     "lamb": "lamb",
+    **dict.fromkeys(MUON, "muon"),
 }
 """Update rules by the names that optimizers have."""
 
@@ -82,6 +84,8 @@ def named_optimizer(facts: Facts, flag: Flag) -> None:
         return
     if "distributed" in name.lower():
         facts.say("parallel.optimizer_sharding", ZERO[1], flag)
+    if name.lower() == "dist_muon":
+        facts.say("parallel.optimizer_sharding", WHOLE_PARAMETERS, flag)
     selects("training.optimizer.kind", OPTIMIZERS, "adamw is simulated")(facts, flag)
 
 
@@ -255,7 +259,7 @@ PARALLEL: Mapping[str, Meaning] = {
     "hierarchical_context_parallel_sizes": not_expressible("one level is simulated", unless=(None,)),
     "sequence_parallel": switch("sequence_parallel"),
     "use_distributed_optimizer": switch("parallel.optimizer_sharding", ZERO[1]),
-    "use_layer_wise_distributed_optimizer": switch("parallel.optimizer_sharding", ZERO[1]),
+    "use_layer_wise_distributed_optimizer": switch("parallel.optimizer_sharding", WHOLE_PARAMETERS),
     "data_parallel_sharding_strategy": selects(
         "sharding_strategy",
         {"no_shard": ZERO[0], "optim": ZERO[1], "optim_grads": ZERO[2], "optim_grads_params": ZERO[3]},
@@ -332,6 +336,7 @@ MEANINGS: Mapping[str, Meaning] = {
     **PARALLEL,
     **MIXTURE,
     **OFFLOAD,
+    **MUON_MEANINGS,
 }
 """All arguments by name, without dashes."""
 

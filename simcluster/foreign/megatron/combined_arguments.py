@@ -7,6 +7,7 @@ from typing import Any
 
 from simcluster.foreign.assembly import virtual_chunks
 from simcluster.foreign.megatron.arguments import PROFILED, PROFILES
+from simcluster.foreign.megatron.muon_arguments import state_muon
 from simcluster.foreign.translation import Alternatives, Facts, state_positions, state_profile, state_windows
 from simcluster.model import ATTENTION_CORES
 from simcluster.plan import layers_by_block_method
@@ -96,6 +97,7 @@ def state_precision(facts: Facts) -> None:
     elif compute != "fp32":
         facts.default("training.precision.gradients", "fp32", "Megatron's default with bf16")
     facts.default("training.optimizer.kind", "adamw", "Megatron's default: adam with decoupled weight decay")
+    state_muon(facts)
     first, second = facts.get("moment1", "fp32"), facts.get("moment2", "fp32")
     if first != "fp32" or second != "fp32":
         flag = facts.flag("moment1" if first != "fp32" else "moment2")

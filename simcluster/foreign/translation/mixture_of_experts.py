@@ -24,6 +24,7 @@ from simcluster.foreign.translation.flag_readers import (
     switch,
 )
 from simcluster.foreign.translation.layer_pattern import read_layer_pattern
+from simcluster.foreign.translation.unsupported_features import SPARSE_ATTENTION
 
 _SCORES = {"softmax": "softmax", "sigmoid": "sigmoid"}
 _BALANCED = "every expert gets equally many tokens"
@@ -43,6 +44,9 @@ _SHARED: Mapping[str, Meaning] = {
     "qk_nope_head_dim": states_value("latent_nope_dim"),
     "qk_rope_head_dim": states_value("latent_rope_dim"),
     "v_head_dim": states_value("latent_value_dim"),
+    "index_n_heads": states_value("latent_sparse_heads"),
+    "index_head_dim": states_value("latent_sparse_head_dim"),
+    "index_topk": states_value("latent_sparse_tokens"),
 }
 """Words of DeepSeek's ``config.json`` that forks of Megatron have taken over."""
 
@@ -73,6 +77,15 @@ MEGATRON: Mapping[str, Meaning] = {
     "moe_extended_tp": not_expressible("experts are split as everything else is over tensor ranks"),
     "qk_head_dim": states_value("latent_nope_dim"),
     "qk_pos_emb_head_dim": states_value("latent_rope_dim"),
+    "dsa_indexer_n_heads": states_value("latent_sparse_heads"),
+    "dsa_indexer_head_dim": states_value("latent_sparse_head_dim"),
+    "dsa_indexer_topk": states_value("latent_sparse_tokens"),
+    "dsa_indexer_use_sparse_loss": lambda facts, flag: _sparse_loss(facts, flag),
+    "dsa_indexer_loss_coeff": lambda facts, flag: _trains(facts, flag),
+    "indexer_loss_coeff": lambda facts, flag: _trains(facts, flag),
+    "enable_dsa_indexer": switch("latent_sparse", True, False),
+    "use_dsa": switch("latent_sparse", True, False),
+    "use_dsa_absorb": lambda facts, flag: _absorbs(facts, flag),
 }
 """Megatron's arguments, without dashes."""
 
@@ -136,7 +149,8 @@ def _latent(facts: Facts) -> None:
     sizes = {name: facts.get(f"latent_{name}") for name in ("kv_rank", "nope_dim", "rope_dim", "value_dim")}
     if facts.get("latent", all(sizes.values())) and all(sizes.values()):
         flag = facts.flag("latent" if "latent" in facts.known else "latent_kv_rank")
-        facts.say("model.latent", sizes | {"q_rank": facts.get("latent_q_rank", 0)}, flag)
+        sparse = _sparse(facts)
+        facts.say("model.latent", sizes | {"q_rank": facts.get("latent_q_rank", 0)} | sparse, flag)
         facts.drop_effectless(
             ("model.kv_heads", "query_groups", "model.head_dim"), "latent attention has heads of its own"
         )
@@ -147,6 +161,43 @@ def _latent(facts: Facts) -> None:
     elif facts.get("latent"):
         missing = [name for name, size in sizes.items() if not size]
         facts.unsupported(facts.flag("latent"), f"ordinary attention is simulated: no {', '.join(missing)}")
+    if "model.latent" not in facts.known and (
+        facts.get("latent_sparse") or facts.get("latent_sparse_tokens")
+    ):
+        name = "latent_sparse" if facts.get("latent_sparse") else "latent_sparse_tokens"
+        facts.refuse(facts.flag(name), SPARSE_ATTENTION)
+
+
+def _sparse(facts: Facts) -> dict[str, Any]:
+    """The section of sparse attention where a file asks for it, or gives its sizes and does not switch it
+    off.
+    """
+    sizes = {name: facts.get(f"latent_sparse_{name}") for name in ("heads", "head_dim", "tokens")}
+    if not facts.get("latent_sparse", all(sizes.values())):
+        return {}
+    if missing := [name for name, size in sizes.items() if not size]:
+        listed = ", ".join(f"model.latent.sparse.{name}" for name in missing)
+        facts.wrong(facts.flag("latent_sparse"), f"the file does not give {listed}")
+    return {"sparse": sizes}
+
+
+def _sparse_loss(facts: Facts, flag: Flag) -> None:
+    """Whether the indexer learns from the chosen tokens alone."""
+    same = str(flag.value).lower() in ("true", "1")
+    facts.compare(flag, same, "the indexer learns from the chosen tokens, not from all", "as is simulated")
+
+
+def _trains(facts: Facts, flag: Flag) -> None:
+    """By what the loss of the indexer is multiplied: any number takes as long, but zero."""
+    if (value := read_number(facts, flag)) is not None:
+        learns = "the indexer learns: freeze *.attention.indexer.*"
+        facts.compare(flag, value > 0, learns, "any takes as long")
+
+
+def _absorbs(facts: Facts, flag: Flag) -> None:
+    """Whether sparse attention reads latent vectors in place of keys and values."""
+    same = str(flag.value).lower() in ("true", "1")
+    facts.compare(flag, same, "sparse attention is absorbed (framework.sparse_attention)", "as is simulated")
 
 
 def _shared(facts: Facts, ffn: int | None) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from simcluster.document import Refused, json_object
 from simcluster.errors import nearest
-from simcluster.model.huggingface.model_types import ANGLES, EVERYWHERE, TYPES, Config, Keys, get
+from simcluster.model.huggingface.model_types import ANGLES, EVERYWHERE, SPARSE, TYPES, Config, Keys, get
 
 
 def dimensions(path: Path) -> dict[str, Any]:
@@ -27,6 +27,8 @@ def dimensions(path: Path) -> dict[str, Any]:
         if get(config, key) not in accepted:
             said = json.dumps(get(config, key))
             raise Refused(f"{key} {said} is not supported; only {json.dumps(accepted[0])}")
+    if config.get("index_topk") is not None and kind not in SPARSE:
+        raise Refused(f"index_topk is not supported; only for model_type {' and '.join(SPARSE)}")
     _refuse_unknown_angles(config)
     missing = [
         _names(model_type.sizes[name])[0]

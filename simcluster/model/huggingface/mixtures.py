@@ -66,6 +66,17 @@ def deepseek_v3(config: Config) -> dict[str, Any]:
     return _deepseek(config, "noaux_tc", "sigmoid")
 
 
+def deepseek_v32(config: Config) -> dict[str, Any]:
+    """As DeepSeek-V3, with the indexer of sparse attention (GLM-5 has the same keys)."""
+    parts = deepseek_v3(config)
+    sparse = {
+        "heads": _size(config, "index_n_heads"),
+        "head_dim": _size(config, "index_head_dim"),
+        "tokens": _size(config, "index_topk"),
+    }
+    return parts | {"latent": parts["latent"] | {"sparse": sparse}}
+
+
 def _deepseek(config: Config, method: str, score: str) -> dict[str, Any]:
     latent = {
         "q_rank": 0 if config.get("q_lora_rank") is None else _size(config, "q_lora_rank"),

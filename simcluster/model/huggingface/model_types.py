@@ -174,6 +174,8 @@ TYPES = {
     ),
     "deepseek_v2": ModelType("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v2),
     "deepseek_v3": ModelType("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v3),
+    "deepseek_v32": ModelType("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v32),
+    "glm_moe_dsa": ModelType("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v32),
     "kimi_k2": ModelType("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v3),
     "gpt_oss": ModelType(
         "llama",
@@ -260,13 +262,15 @@ TYPES = {
     "resnet": ModelType("resnet", {}, plain=structures.RESNET_PLAIN, besides=structures.resnet, needed=()),
 }
 
+SPARSE = ("deepseek_v32", "glm_moe_dsa")
+"""Types with an indexer that chooses tokens (``index_topk``)."""
+
 EVERYWHERE: Mapping[str, tuple[Any, ...]] = {
     "attention_chunk_size": (None,),
     "attn_logit_softcapping": (None,),
     "attn_output_gate": (False, None),
     "final_logit_softcapping": (None,),
     "full_attention_interval": (1, None),
-    "index_topk": (None,),
     "linear_num_value_heads": (None,),
     "mamba_d_state": (None,),
     "no_rope_layers": ([], None),

@@ -13,6 +13,7 @@ from simcluster.analysis.memory_usage import peak_memory
 from simcluster.analysis.memory_usage.allocation_log import AllocationLog
 from simcluster.analysis.timeline import EventIndex
 from simcluster.engine import Implementation
+from simcluster.number_arrays import offsets
 from simcluster.simulation import build_scenario
 from simcluster.simulation.recording import LazyTrace
 from tests.support.implementations import timed
@@ -92,7 +93,7 @@ def test_few_of_random_rows_have_the_peaks_of_all(name, seed, count):
     log = AllocationLog(
         events,
         np.append(moments, events.zero),
-        np.append(np.cumsum(lengths) - lengths, lengths.sum()),
+        offsets(np.append(lengths, 1)),
         random.integers(0, 3, count + 1),
         np.append(sizes, 100_000),
         np.arange(count + 1),

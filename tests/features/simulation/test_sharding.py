@@ -11,9 +11,9 @@ import pytest
 from simcluster.analysis import AllocationAccount
 from simcluster.cluster import ClusterSpec
 from simcluster.document import validate_data
-from simcluster.engine import run
+from simcluster.engine import Workload, run
 from simcluster.plan import FREE_EXECUTION
-from simcluster.program import Category, build, check_program, partition_ranks
+from simcluster.program import Category, PlacedProgram, build, check_program, partition_ranks
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.recording import record_run
@@ -135,10 +135,9 @@ def timed(which, prefetch, slow=False):
     cluster = slow_network(which) if slow else built.cluster
     classes = partition_ranks(program, cluster)
     check_program(program, classes)
-    timing = run(program, cluster, classes)
+    timing = run(Workload(program, cluster, classes))
     stages = [program.stage_of(rank) for rank in classes.representatives]
-    devices = [cluster.device(rank) for rank in classes.representatives]
-    account = AllocationAccount(program, stages, devices, timing.classes)
+    account = AllocationAccount(PlacedProgram(program, classes, cluster, program.num_stages), timing)
     return record_run(program, stages, timing.classes).table(), account.table()
 
 
