@@ -24,6 +24,7 @@ from simcluster.program import (
     HostCalls,
     InstructionBlock,
     InstructionKind,
+    PlacedProgram,
     Program,
     RankClasses,
     StageProgram,
@@ -70,12 +71,12 @@ class TrialRun:
         for index, rank in enumerate(self.classes.representatives):
             chosen.setdefault((self.program.part_of(rank), cluster.device(rank).name), index)
         by_stage: dict[int, int] = {}
-        for (part, _), index in chosen.items():
+        placed = PlacedProgram(self.program, self.classes, cluster, self.plan.num_stages)
+        account = AllocationAccount(placed, self.timing)
+        for index in chosen.values():
             rank = self.classes.representatives[index]
             device = cluster.device(rank)
-            own_timing = self.timing.classes[index]
-            account = AllocationAccount(self.program, [part], [device], [own_timing])
-            use = rule.use(account.rows(0), device.memory)
+            use = rule.use(account.rows(index), device.memory)
             lacking = use.lacking if limit is None else use.needed - limit(device.memory)
             stage = self.program.stage_of(rank)
             by_stage[stage] = max(lacking, by_stage.get(stage, lacking))

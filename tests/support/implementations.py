@@ -47,6 +47,10 @@ def assert_all_agree(built, **more):
     """Every time of every entry of every class, every duration, and the breakdown; the reference's timing."""
     reference = timed(built, Implementation.REFERENCE, 10**9, **more)
     assert not reference.many
+    for one in reference.classes:
+        # The processes record when kernels start, which others are taken to do when they are ready.
+        for begun, starts in zip(one.group.begun, one.starts, strict=True):
+            assert np.array_equal(begun.times[:, one.column], starts)
     for method, count in WAYS:
         timing = timed(built, method, count, **more)
         assert timing.many is (count == 1 and not built.cluster.mixed)

@@ -65,6 +65,12 @@ class Architecture:
         catalog = _catalog_sizes(self.model["use"]) if "use" in self.model else {}
         return bool({**catalog, **self.model}.get("mtp_layers"))
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether its attention is sparse."""
+        catalog = _catalog_sizes(self.model["use"]) if "use" in self.model else {}
+        return "sparse" in {**catalog.get("latent", {}), **self.model.get("latent", {})}
+
 
 def architecture_of(run: MeasuredRun) -> Architecture:
     """What a run trains. PlanError where neither its name nor its row say."""

@@ -14,11 +14,10 @@ import numpy as np
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog, OrderedRows
 from simcluster.analysis.memory_usage.stage_allocations import log_allocations
-from simcluster.cluster import Device
 from simcluster.deferred_dataclass import dataclass
-from simcluster.engine import ClassTiming, Timing
+from simcluster.engine import Timing
 from simcluster.model import MemoryPlace
-from simcluster.program import PlacedProgram, Program
+from simcluster.program import PlacedProgram
 from simcluster.trace import Column, NameIndex, Table, concatenate_tables
 
 MOST_KEPT = 2**21
@@ -32,14 +31,8 @@ _Key = tuple[int, int, int, int]
 class AllocationAccount:
     """The allocations of every class, put in order when they are asked for."""
 
-    program: Program
-    """What the classes run."""
-    parts: Sequence[int]
-    """Of each class its part of the Program."""
-    devices: Sequence[Device]
-    """Its device."""
-    timings: Sequence[ClassTiming]
-    """When its entries ran."""
+    placed: PlacedProgram
+    timing: Timing
     place: MemoryPlace = MemoryPlace.DEVICE
     """The memory that it is about."""
     buffers: NameIndex = field(default_factory=NameIndex)
@@ -51,18 +44,11 @@ class AllocationAccount:
     ordered: dict[int, OrderedRows] = field(default_factory=dict)
     """Rows in order, likewise."""
 
-    @classmethod
-    def of(
-        cls, placed: PlacedProgram, timing: Timing, place: MemoryPlace = MemoryPlace.DEVICE
-    ) -> AllocationAccount:
-        """That of a run."""
-        return cls(placed.program, placed.parts, placed.devices, timing.classes, place)
-
     def table(self) -> Table:
         """The rows of all classes: allocations (+bytes) and releases (-bytes), sorted by class and time,
         releases first.
         """
-        tables = [self.rows(index) for index in range(len(self.timings))]
+        tables = [self.rows(index) for index in range(len(self.timing.classes))]
         return concatenate_tables(tables, self._names)
 
     def rows(self, index: int) -> Table:
@@ -88,7 +74,7 @@ class AllocationAccount:
         if index not in self.ordered:
             if sum(rows.times.size for rows in set(self.ordered.values())) > MOST_KEPT:
                 self.ordered.clear()
-            timing, log = self.timings[index], self.log(index)
+            timing, log = self.timing.classes[index], self.log(index)
             group, column = timing.group, timing.column
             beside = self.ordered.get(group.group.indices[max(0, column - 1)])
             if beside is not None and beside.log is log and group.are_alike(column - 1, column):
@@ -99,20 +85,18 @@ class AllocationAccount:
 
     def log(self, index: int) -> AllocationLog:
         """The log of a class. Buffers are numbered class by class, whichever is asked for first."""
-        while self.named < index:
-            self.named += 1
-            self._made(self.named - 1)
+        for other in range(self.named, index):
+            self._made(other)
         self.named = max(self.named, index + 1)
         return self._made(index)
 
     def _made(self, index: int) -> AllocationLog:
-        device = self.devices[index]
-        key = (self.parts[index], device.reserved, device.communicator, device.workspace)
+        part, device = self.placed.parts[index], self.placed.devices[index]
+        key = (part, device.reserved, device.communicator, device.workspace)
         if key not in self.logs:
             if sum(len(log.sizes) for log in self.logs.values()) > MOST_KEPT:
                 self.logs.clear()
-            linked = self.timings[index].group.group.part
-            self.logs[key] = log_allocations(
-                self.program, self.parts[index], device, linked, self.buffers, self.place
-            )
+            linked = self.timing.classes[index].part
+            program = self.placed.program
+            self.logs[key] = log_allocations(program, part, device, linked, self.buffers, self.place)
         return self.logs[key]

@@ -76,7 +76,7 @@ class _Moves(NamedTuple):
 
 
 class _Periods(NamedTuple):
-    """From row ``begin`` of moves on, ``count`` periods of so many ``rows`` differ in their micro-batch only.
+    """From row ``begin`` of moves on, ``repeats`` periods of so many ``rows`` differ in micro-batches only.
 
     ``alive`` has the names that are taken when they begin, of the buffers that occur in them. Every period
     leaves the same ones one micro-batch later: what others keep of earlier micro-batches, as other chunks
@@ -85,7 +85,7 @@ class _Periods(NamedTuple):
 
     begin: int
     rows: int
-    count: int
+    repeats: int
     alive: Ints
 
 

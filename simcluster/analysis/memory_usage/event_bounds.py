@@ -53,8 +53,7 @@ def find_event_bounds(events: EventIndex, timing: GroupTiming) -> tuple[Ints, In
     ready[[own.start for own in others if own.start < own.stop]] = -1
     ready[waiting] = np.maximum(ready[waiting], over[awaited])
     ready = np.minimum(ready, latest)
-    first = np.append(before, 0)[np.where(events.kernel == NOTHING, 0, events.entry - kernels.start)]
-    start = 2 * (first + events.place_in_entry)
+    start = latest[events.entry] + 2 * events.place_in_entry
     lows, highs = [], []
     for late, tick in ((latest, start), (latest, start + 1), (ready, start)):
         lows.append(np.where(events.kernel == NOTHING, earliest[events.entry], tick))

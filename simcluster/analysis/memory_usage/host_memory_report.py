@@ -101,7 +101,7 @@ def _of_place(
     place: MemoryPlace,
     sorts: dict[_Sort, list[int]],
 ) -> Sequence[HostMemory]:
-    account, on_host = AllocationAccount.of(placed, timing, place), place is MemoryPlace.HOST
+    account, on_host = AllocationAccount(placed, timing, place), place is MemoryPlace.HOST
     tables = [account.rows(index) for index in range(len(timing.classes))]
     limit, block = (offload.host_limit, offload.host_block) if on_host else (offload.disk_limit, 1)
     members = []

@@ -21,15 +21,6 @@ class LiveBytes(NamedTuple):
     first: int
 
 
-def largest_live_buffers(
-    buffers: Numbers, sizes: Numbers, micro_batches: Numbers, names: Sequence[str], count: int = 8
-) -> list[dict[str, Any]]:
-    """The largest of ``live_bytes_by_name``, as entries of a document."""
-    by_name = live_bytes_by_name(buffers, sizes, micro_batches, names)
-    largest = sorted(by_name.items(), key=lambda entry: -entry[1].size)[:count]
-    return [{"buffer": name, "bytes": live.size} for name, live in largest]
-
-
 def live_bytes_by_name(
     buffers: Numbers, sizes: Numbers, micro_batches: Numbers, names: Sequence[str]
 ) -> dict[str, LiveBytes]:

@@ -9,12 +9,15 @@ import numpy as np
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
 from simcluster.analysis.memory_usage.allocation_table import AllocationAccount
-from simcluster.analysis.memory_usage.live_set import largest_live_buffers, live_bytes_by_name
+from simcluster.analysis.memory_usage.live_set import live_bytes_by_name
 from simcluster.analysis.memory_usage.memory_verdict import MemoryRule, MemoryUse, outside_allocator
 from simcluster.analysis.memory_usage.peak_memory import find_peaks
 from simcluster.engine import GroupTiming, Timing
 from simcluster.program import Category, PlacedProgram
 from simcluster.trace import Table
+
+LARGEST = 8
+"""Buffers that are named where a class does not fit."""
 
 SHOWN = 24
 """Entries of a live set; the rest is one more."""
@@ -90,11 +93,12 @@ def _class_peaks(
         }
         if peak.total > capacity:
             rows, names = peak.rows(), account.buffers.listed
-            columns = log.buffers[rows], log.sizes[rows], log.micro_batches[rows]
+            by_name = live_bytes_by_name(log.buffers[rows], log.sizes[rows], log.micro_batches[rows], names)
+            largest = sorted(by_name.items(), key=lambda named: -named[1].size)[:LARGEST]
             entry |= {
                 "exceeded_at_s": float(peak.exceeded) * 1e-9,
                 "excess": peak.total - capacity,
-                "alive": largest_live_buffers(*columns, names),
+                "alive": [{"buffer": name, "bytes": live.size} for name, live in largest],
             }
         entries[index] = entry
     return entries

@@ -223,9 +223,9 @@ class _Stage:
         seen = np.flatnonzero(np.repeat(shared, lengths))
         steps = listed[places[seen]] // max(1, len(self.linked.one_step))
         places += np.repeat(labels * len(listed), lengths)
-        columns = kinds.astype(np.int8), sizes, buffers.astype(np.int32)
-        repeated = (np.repeat(column, lengths) for column in columns)
-        return _together(_Rows(moments, counts, *repeated, every[places]), seen, steps)
+        repeated: Any = (kinds.astype(np.int8), sizes, buffers.astype(np.int32))
+        columns = (*(np.repeat(column, lengths) for column in repeated), every[places])
+        return _together(_Rows(moments, counts, *columns), seen, steps)
 
     def _moments(self, of_group: Ints, lengths: Ints, inside: Ints) -> tuple[Ints, Ints]:
         """The moments of the rows of groups, one after the other, and how many each row has."""

@@ -56,13 +56,14 @@ def inference_figures(
     """
     ends = _ends(placed, recording, chunks, (asked.num_passes, num_micro_batches))
     first = ends[0]
-    between = _per_token(asked, ends)
+    # The last micro-batch tells: between two of its tokens all others have had theirs.
+    timed = np.diff(ends[:, -1])
+    between = np.interp(np.arange(1, asked.tokens), asked.steps, timed) if asked.steps else np.zeros(0)
     latency = float(first.max() + between.sum())
     sizes, groups = np.array(placed.classes.sizes, dtype=np.float64), placed.cluster.groups
     peak = sum(group.num_devices * group.host.device.peak[matmul] for group in groups)
     bandwidth = sum(group.num_devices * group.host.device.memory_bandwidth for group in groups)
     throughput = global_batch * asked.tokens / latency
-    timed = np.diff(ends[:, -1])
     return {
         "ttft_s": float(first.mean()),
         "ttft_s_max": float(first.max()),
@@ -103,16 +104,6 @@ def _ends(
         places = passes[kernels], spans["micro_batch"][kernels]
         np.maximum.at(ends, places, spans["end"][kernels] * 1e-9)
     return ends
-
-
-def _per_token(asked: Generation, ends: Floats) -> Floats:
-    """Seconds of every decode step, those that are not simulated by a line between their neighbours.
-
-    The last micro-batch tells: between two of its tokens all others have had theirs.
-    """
-    if not asked.steps:
-        return np.zeros(0)
-    return np.interp(np.arange(1, asked.tokens), asked.steps, np.diff(ends[:, -1]))
 
 
 def _parts(sizes: Floats, gaps: Table | None, begin: float, end: float) -> dict[str, float]:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage import RULE, HostMemory, overall_verdict
 from simcluster.analysis.timeline import PARTS, WAITS, StepBreakdown, break_down
 from simcluster.engine import Timing
 from simcluster.model import Flops
+from simcluster.number_arrays import Floats
 from simcluster.plan import Task
 from simcluster.program import HostCalls, PlacedProgram, call_counts, sent_bytes
 from simcluster.work import DType
-
-Floats = NDArray[Any]
 
 
 def summarise_run(
@@ -57,11 +55,11 @@ def summarise_run(
         for count, group in zip(own, cluster.groups, strict=True)
         if count
     )
-    cut, sizes = _step(placed, timing, steps), np.array(placed.classes.sizes, dtype=np.float64)
+    cut = _step(placed, timing, steps)
+    mean, most = cut.of(_mean_over(placed.classes.sizes)), cut.of(lambda seconds: float(seconds.max()))
     beside = [host.peak() for host in hosts]
     done = placed.flops(steps) * (1 / steps)
-    means = {name: _mean(spent, sizes) for name, spent in cut.parts.items()}
-    wait, compute = means["pipeline_wait_s"], means["compute_s"]
+    wait, compute = mean.parts["pipeline_wait_s"], mean.parts["compute_s"]
     return {
         "step_time_s": step,
         "tokens_per_s": tokens / step,
@@ -73,10 +71,10 @@ def summarise_run(
         **_full_attention(needed, done, capacity),
         "bubble_fraction": wait / step,
         "bubble_over_compute": wait / compute if compute else 0.0,
-        **means,
-        **{f"{name}_max": float(spent.max()) for name, spent in cut.parts.items()},
-        "exposed_communication_s": {axis: _mean(values, sizes) for axis, values in cut.exposed.items()},
-        "exposed_communication_s_max": {axis: float(values.max()) for axis, values in cut.exposed.items()},
+        **mean.parts,
+        **{f"{name}_max": seconds for name, seconds in most.parts.items()},
+        "exposed_communication_s": mean.exposed,
+        "exposed_communication_s_max": most.exposed,
         "communication_bytes": sent_bytes(placed, steps),
         **({"groups": _groups(placed, cut)} if cluster.mixed else {}),
         "peak_memory_bytes": memory,
@@ -137,25 +135,24 @@ def wait_times(placed: PlacedProgram, timing: Timing, steps: int) -> dict[str, f
     """What kernels waited for, in seconds per step, means over ranks: communication by axis, the pipeline;
     and what they took longer because communication ran beside them.
     """
-    step, sizes = _step(placed, timing, steps), np.array(placed.classes.sizes, dtype=np.float64)
+    mean = _step(placed, timing, steps).of(_mean_over(placed.classes.sizes))
     every = {
-        **step.exposed,
-        "kernels beside communication": step.parts["slowed_s"],
-        "pipeline wait": step.parts["pipeline_wait_s"],
-        "offload wait": step.parts["offload_wait_s"],
-        "input wait": step.parts["input_wait_s"],
-        "idle": step.parts["idle_s"],
+        **mean.exposed,
+        "kernels beside communication": mean.parts["slowed_s"],
+        **{name.removesuffix("_s").replace("_", " "): mean.parts[name] for name in WAITS},
     }
-    return {name: value for name, lost in sorted(every.items()) if (value := _mean(lost, sizes))}
+    return {name: lost for name, lost in sorted(every.items()) if lost}
 
 
 def _step(placed: PlacedProgram, timing: Timing, steps: int) -> StepBreakdown:
-    return break_down(placed.program, timing, placed.num_stages).in_seconds(steps)
+    """The breakdown of a step, in seconds."""
+    return break_down(placed.program, timing, placed.num_stages).of(lambda ns: ns * (1e-9 / steps))
 
 
-def _mean(values: Floats, sizes: Floats) -> float:
-    """The mean over ranks of a figure by class, of which there are so many ranks."""
-    return float((values * sizes).sum() / sizes.sum())
+def _mean_over(sizes: Iterable[int]) -> Callable[[Floats], float]:
+    """What gives the mean over ranks of a figure by class, of which there are so many ranks each."""
+    ranks = np.array(sizes, dtype=np.float64)
+    return lambda values: float((values * ranks).sum() / ranks.sum())
 
 
 def _groups(placed: PlacedProgram, cut: StepBreakdown) -> list[dict[str, Any]]:
@@ -168,8 +165,7 @@ def _groups(placed: PlacedProgram, cut: StepBreakdown) -> list[dict[str, Any]]:
     groups = []
     for number, group in enumerate(placed.cluster.groups):
         ranks = every[member == number]
-        sizes = np.bincount(classes.of_rank[ranks], minlength=len(classes)).astype(np.float64)
-        means = {name: _mean(spent, sizes) for name, spent in cut.parts.items()}
+        mean = cut.of(_mean_over(np.bincount(classes.of_rank[ranks], minlength=len(classes))))
         groups.append(
             {
                 "group": number,
@@ -177,9 +173,9 @@ def _groups(placed: PlacedProgram, cut: StepBreakdown) -> list[dict[str, Any]]:
                 "device": group.host.device.name,
                 "ranks": group.num_devices,
                 "first_rank": int(ranks[0]),
-                **{name: means[name] for name in ("compute_s", "slowed_s", "host_s")},
-                "exposed_communication_s": sum(_mean(values, sizes) for values in cut.exposed.values()),
-                "wait_s": sum(means[name] for name in WAITS),
+                **{name: mean.parts[name] for name in ("compute_s", "slowed_s", "host_s")},
+                "exposed_communication_s": sum(mean.exposed.values()),
+                "wait_s": sum(mean.parts[name] for name in WAITS),
             }
         )
     return groups

@@ -2,10 +2,16 @@
 and the breakdown of a step.
 """
 
-from simcluster.analysis.timeline.event_index import ARRIVAL, END, START, EventIndex
+from simcluster.analysis.timeline.event_index import (
+    ARRIVAL,
+    END,
+    START,
+    EventIndex,
+    InstructionTimes,
+    instruction_times,
+)
 from simcluster.analysis.timeline.exposed_collectives import exposed_times
 from simcluster.analysis.timeline.idle_gaps import find_idle_gaps
-from simcluster.analysis.timeline.instruction_spans import InstructionTimes, instruction_times
 from simcluster.analysis.timeline.step_breakdown import PARTS, WAITS, StepBreakdown, break_down
 
 __all__ = [

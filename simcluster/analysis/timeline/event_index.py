@@ -1,4 +1,4 @@
-"""The events of all instructions that a part executes, by number, and when they happen to its classes."""
+"""When all instructions that a part executes start and end: their events by number, and times of classes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
-from simcluster.engine import NOTHING, GroupTiming, LinkedPart
+from simcluster.engine import NOTHING, ClassTiming, GroupTiming, LinkedPart
 from simcluster.number_arrays import Ints
 
 START, END, ARRIVAL = range(3)
@@ -74,11 +74,11 @@ class EventIndex:
     def _times(self, chosen: Ints | slice, timing: GroupTiming, columns: slice) -> Ints:
         """When chosen instructions start, then when they end, then their arrivals; and time 0."""
         entry, kernel, place = (known[chosen] for known in (self.entry, self.kernel, self.place_in_entry))
-        count, width = len(entry), timing.starts[:1, columns].shape[1]
+        count, width = len(entry), timing.ends[:1, columns].shape[1]
         times = np.zeros((3 * count + 1, width), dtype=np.int64)
         by_event = times[:-1].reshape(3, count, width)
-        for event, recorded in {START: timing.starts, END: timing.ends, ARRIVAL: timing.arrivals}.items():
-            by_event[event] = recorded[:, columns][entry]
+        by_event[ARRIVAL], by_event[START] = timing.begins(entry, columns)
+        by_event[END] = timing.ends[entry, columns]
         rows = np.flatnonzero(kernel != NOTHING)
         entry, kernel, place = entry[rows], kernel[rows], place[rows]
         begun = by_event[START][rows]
@@ -96,6 +96,28 @@ class EventIndex:
         first = self.part.segments.first
         within = np.arange(first[-1]) - np.repeat(first[:-1], np.diff(first))
         return np.append(within, 0)[self.kernel]
+
+
+@dataclass(frozen=True)
+class InstructionTimes:
+    """Start, end and arrival of every instruction of a code: arrays [executions, instructions]."""
+
+    executions: Ints
+    starts: Ints
+    ends: Ints
+    arrivals: Ints
+
+
+def instruction_times(timing: ClassTiming) -> dict[int, InstructionTimes]:
+    """Code -> when each of its instructions ran, for all executions of a class."""
+    events = EventIndex.of(timing.part)
+    times = events.times(np.arange(events.zero), timing.group, timing.columns).reshape(3, events.count)
+    times_by_code = {}
+    for code, executions in events.executions.items():
+        shape = len(executions), len(events.part.codes[code].entry)
+        own = times[:, events.first[code] :][:, : shape[0] * shape[1]]
+        times_by_code[code] = InstructionTimes(executions, *(column.reshape(shape) for column in own))
+    return times_by_code
 
 
 def _within_entries(timing: GroupTiming, columns: slice) -> tuple[Ints, Ints]:
@@ -116,7 +138,7 @@ def _slow(times: Ints, rows: Ints, entry: Ints, place: Ints, timing: GroupTiming
     The kernels of some ``rows`` are in an ``entry`` each, at a ``place`` in it: -1 is none.
     """
     part = timing.group.part
-    for column, number in enumerate(range(timing.starts.shape[1])[columns]):
+    for column, number in enumerate(range(timing.ends.shape[1])[columns]):
         slowed = timing.slowed.get(number)
         if slowed is not None:
             first = np.full(part.num_entries, NOTHING, dtype=np.int64)

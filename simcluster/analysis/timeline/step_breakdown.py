@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,16 +32,16 @@ PARTS = ("compute_s", "slowed_s", "host_s", *WAITS)
 @dataclass(frozen=True)
 class StepBreakdown:
     """The parts of a run by class, by the names that a summary has for them, and ``exposed`` communication by
-    axis: nanoseconds, which together fill the run without remainder, or ``in_seconds`` of a step.
+    axis: nanoseconds, which together fill the run without remainder, or what is made ``of`` them.
     """
 
-    parts: Mapping[str, NDArray[Any]]
-    exposed: Mapping[str, NDArray[Any]]
+    parts: Mapping[str, Any]
+    exposed: Mapping[str, Any]
 
-    def in_seconds(self, steps: int) -> StepBreakdown:
-        """The same in seconds per step."""
+    def of(self, figure: Callable[[NDArray[Any]], Any]) -> StepBreakdown:
+        """A figure of each, such as a mean over classes."""
         columns = (self.parts, self.exposed)
-        return StepBreakdown(*({name: ns * (1e-9 / steps) for name, ns in own.items()} for own in columns))
+        return StepBreakdown(*({name: figure(own) for name, own in column.items()} for column in columns))
 
 
 def break_down(program: Program, timing: Timing, num_stages: int) -> StepBreakdown:
@@ -56,13 +56,16 @@ def break_down(program: Program, timing: Timing, num_stages: int) -> StepBreakdo
     lost: defaultdict[int, Ints] = defaultdict(lambda: np.zeros(count, dtype=np.int64))
     for group in timing.groups:
         part, indices = group.group.part, np.array(group.group.indices)
-        spent[indices] = group.ends[part.kernels].sum(axis=0) - group.starts[part.kernels].sum(axis=0)
         for code, executions in part.by_code().items():
             instructions = program.codes[code].instructions
             computes = np.array([i.action is InstructionKind.COMPUTE for i in instructions], dtype=bool)
             priced = group.group.codes[code]
             busy[indices] += len(executions) * priced.duration[computes].sum(axis=0)
             host[indices] += len(executions) * priced.host[computes].sum(axis=0)
+        spent[indices] = busy[indices]
+        if group.slowed:
+            entries = np.arange(part.kernels.start, part.kernels.stop)
+            spent[indices] = (group.ends[entries] - group.ready(entries, slice(None))).sum(axis=0)
         gaps = GroupGaps(group, range(len(indices)), program.stage_axis, causes)
         for piece in gaps.pieces(timing.end, num_stages):
             waited = piece.end - piece.start

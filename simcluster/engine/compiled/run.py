@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
 from simcluster.engine.communication import Links, Transfer
-from simcluster.engine.compiled.arrays import TOO_LATE, Arrays
+from simcluster.engine.compiled.arrays import NONE, TOO_LATE, Arrays
 from simcluster.engine.compiled.loop import ASKS, ENDED, FULL, PAUSED, begin_run, resume_run, run_slice
 from simcluster.engine.compiled.program_order import time_in_program_order
 from simcluster.engine.compiled.tables import GroupRows, TableBuilder
@@ -38,6 +39,8 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
     builder = TableBuilder(links)
     rows = [builder.add_workload(classes) for classes in workloads]
     arrays, transfers = builder.arrays(), list(builder.transfers)
+    for group in chain(*rows):
+        group.ends(arrays)[NONE] = 0
     progress.total = sum(classes.num_entries for classes in workloads)
     sure, num_flows = None, None
     if _goes_in_program_order(workloads[0], builder):
@@ -111,7 +114,9 @@ def next_work(work: int, seconds: float) -> int:
 
 def _with_more_room(arrays: Arrays) -> Arrays:
     """The same with twice the room for segments that are slowed."""
-    twice = [np.concatenate([rows, np.zeros_like(rows)]) for rows in (arrays.stretched, arrays.kernel_end)]
+    twice = [np.empty(2 * len(rows), rows.dtype) for rows in (arrays.stretched, arrays.kernel_end)]
+    for larger, rows in zip(twice, (arrays.stretched, arrays.kernel_end), strict=True):
+        larger[: len(rows)] = rows
     return arrays._replace(stretched=twice[0], kernel_end=twice[1])
 
 
@@ -128,16 +133,15 @@ def _timing(classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays, n
 def _group_timing(
     group: PricedGroup, rows: GroupRows, arrays: Arrays, slowed: dict[int, SlowedSegments]
 ) -> GroupTiming:
-    starts, arrivals, ends = map(rows.of_group, (arrays.starts, arrays.arrivals, arrays.ends))
     own_slowed = {column: slowed[pace] for column, pace in enumerate(rows.paces.tolist()) if pace in slowed}
-    return GroupTiming(group, starts, arrivals, ends, own_slowed)
+    return GroupTiming(group, rows.starts(arrays), rows.ends(arrays), own_slowed)
 
 
 def _slowed_segments(arrays: Arrays) -> dict[int, SlowedSegments]:
     """By pace the segments that were slowed."""
     count, num_kernels = (int(arrays.totals[name][0]) for name in ("stretched", "kernels"))
     paces, entries, first = (arrays.stretched[name][:count] for name in ("pace", "entry", "first_kernel"))
-    sizes, ended = np.diff(first, append=num_kernels), arrays.kernel_end[:num_kernels].copy()
+    sizes, ended = np.diff(first, append=num_kernels), arrays.kernel_end[:num_kernels]
     order = np.argsort(paces.astype(np.min_scalar_type(len(arrays.paces))), kind="stable")
     last = np.cumsum(np.bincount(paces, minlength=len(arrays.paces)))
     return {

@@ -124,9 +124,7 @@ def sleep(r: Arrays, stream: int, span: int, mode: int) -> int:
 @compiled
 def _begin_kernels(r: Arrays, stream: int) -> int:
     """Starts an entry of kernels."""
-    now, entry = r.totals[0].now, r.streams[stream].done
-    if r.workloads[r.streams[stream].workload].round == 0:
-        r.starts[row_of(r, stream, entry)] = now
+    entry = r.streams[stream].done
     what = r.entries[r.streams[stream].first_entry + entry].what
     if what == NONE:
         return OVER
@@ -187,8 +185,6 @@ def _open_gates(r: Arrays, stream: int) -> None:
 def _arrive(r: Arrays, stream: int) -> int:
     """A stream of communication is ready for its entry; the last one to arrive carries the bytes for all."""
     now, entry = r.totals[0].now, r.streams[stream].done
-    if r.workloads[r.streams[stream].workload].round == 0:
-        r.arrivals[row_of(r, stream, entry)] = now
     if r.entries[r.streams[stream].first_entry + entry].what == NONE:
         return OVER
     kind = _kind(r, stream)
@@ -260,11 +256,10 @@ def _end_entry(r: Arrays, stream: int) -> int:
     """An entry is over: those who waited for it go on before the stream does."""
     entry = r.streams[stream].done
     if r.workloads[r.streams[stream].workload].round == 0:
-        row = row_of(r, stream, entry)
-        r.ends[row] = r.totals[0].now
-        if not r.streams[stream].kernels:
-            only_waits = r.entries[r.streams[stream].first_entry + entry].what == NONE
-            r.starts[row] = r.arrivals[row] if only_waits else r.slots[r.kinds[_kind(r, stream)].slot].met_at
+        r.ends[row_of(r, stream, entry)] = r.totals[0].now
+        if not r.streams[stream].kernels and r.entries[r.streams[stream].first_entry + entry].what != NONE:
+            begun = r.streams[stream].begun + entry * r.streams[stream].meetings
+            r.begun[begun] = r.slots[r.kinds[_kind(r, stream)].slot].met_at
     if len(r.gated) > 1 and not r.streams[stream].kernels:
         _open_gates(r, stream)
     r.streams[stream].done = entry + 1

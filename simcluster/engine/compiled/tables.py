@@ -13,6 +13,7 @@ from simcluster.engine.communication import ClassGates, Links, Transfer, Who
 from simcluster.engine.compiled.arrays import KINDS, NEVER, NONE, Arrays, Records
 from simcluster.engine.linking import PARTS, LinkedPart
 from simcluster.engine.pricing import PricedClasses, PricedGroup
+from simcluster.engine.timing import CommunicationStarts
 from simcluster.number_arrays import Ints, offsets
 from simcluster.program import StepGate
 
@@ -23,17 +24,26 @@ MANY_KERNELS = 1 << 16
 @dataclass(frozen=True)
 class GroupRows:
     """Where the classes of a group are: by class its first stream and its pace, or ``NONE``; the rows of
-    its times; by stream its kinds of communication [classes, kinds].
+    its ends; by stream its kinds of communication [classes, kinds], the rows of its starts, and by class who
+    always meet.
     """
 
     streams: Ints
     paces: Ints
     times: slice
     kinds: Sequence[Records]
+    begun: Sequence[tuple[slice, Ints]]
 
-    def of_group(self, times: Ints) -> Ints:
-        """Its own [entries, classes] of all times."""
-        return times[self.times].reshape(-1, len(self.streams))
+    def ends(self, arrays: Arrays) -> Ints:
+        """Its own [entries + 1, classes] of all ends."""
+        return np.asarray(arrays.ends[self.times].reshape(-1, len(self.streams)))
+
+    def starts(self, arrays: Arrays) -> Sequence[CommunicationStarts]:
+        """Its own of all starts, by stream."""
+        return [
+            CommunicationStarts(arrays.begun[rows].reshape(-1, int(meeting.max()) + 1), meeting)
+            for rows, meeting in self.begun
+        ]
 
 
 class _Rows:
@@ -66,8 +76,8 @@ class TableBuilder:
         self.work = _Rows(zeros(0))
         # (Stream of kernels, the most kernels of a segment) of classes that give way.
         self.paces: list[tuple[int, int]] = []
-        # Entries of all streams of all classes.
-        self.times = 0
+        # Ends of all entries of all streams of all classes, and starts of those that communicate.
+        self.times = self.begun = 0
         # By linked part the first entries of its streams.
         self.known: dict[int, list[int]] = {}
         # The first streams of all workloads, and one more.
@@ -104,14 +114,18 @@ class TableBuilder:
         if slowed:
             paces = len(self.paces) + np.arange(width)
             self.paces += [(stream, part.segments.longest) for stream in (first + part.compute).tolist()]
-        every = []
+        every, begun = [], []
         for which, stream in enumerate(part.streams):
             own = first - self.streams.count + which
             kernels = which == part.compute
-            kinds = records("kinds", 0) if kernels else self._add_kinds(classes, number, which)
+            kinds = (
+                records("kinds", 0).reshape(width, 0) if kernels else self._add_kinds(classes, number, which)
+            )
             places = (
                 segments if kernels else self.kinds.add(kinds.ravel()) + kinds.shape[1] * np.arange(width)
             )
+            meeting = _who_always_meet(kinds)
+            meetings = int(meeting.max()) + 1
             columns = {
                 "first_entry": entries[which],
                 "length": len(stream),
@@ -121,12 +135,17 @@ class TableBuilder:
                 "row": places,
                 "times": self.times + np.arange(width),
                 "stride": width,
+                "begun": self.begun + meeting,
+                "meetings": meetings,
             }
             for name, column in columns.items():
                 streams[name][own] = column
             every.append(kinds)
             self.times += len(stream) * width
-        return GroupRows(first, paces, slice(times, self.times), every)
+            begun.append((slice(self.begun, self.begun + len(stream) * meetings), meeting))
+            self.begun = begun[-1][0].stop
+        self.times += width
+        return GroupRows(first, paces, slice(times, self.times), every, begun)
 
     def _first_entries(self, part: LinkedPart) -> list[int]:
         """Adds the entries of a part, if they are not there yet; by stream the row of the first."""
@@ -274,8 +293,7 @@ class TableBuilder:
             marked=zeros(len(links.capacity)),
             found=records("found", len(slots)),
             # NumPy asks for huge pages for what it need not set to zero.
-            starts=np.empty(self.times, dtype=np.int64),
-            arrivals=np.empty(self.times, dtype=np.int64),
+            begun=zeros(self.begun),
             ends=np.empty(self.times, dtype=np.int64),
             stretched=records("stretched", MANY_KERNELS if self.paces else 1),
             kernel_end=zeros(MANY_KERNELS * bool(self.paces) + parts),
@@ -283,6 +301,14 @@ class TableBuilder:
             opens=self.opens.joined(),
             gates=records("gates", len(self.gates) * self.steps, first_waiter=NONE),
         )
+
+
+def _who_always_meet(kinds: Records) -> Ints:
+    """By class [classes, kinds] which of those who meet in all kinds it is among."""
+    meeting = np.zeros(len(kinds), dtype=np.int64)
+    for slots in {slots.tobytes(): slots for slots in kinds["slot"].T}.values():
+        _, meeting = np.unique(meeting * (slots.max() + 1) + slots, return_inverse=True)
+    return meeting
 
 
 def records(name: str, count: int, **columns: Any) -> Records:

@@ -113,6 +113,21 @@ class LinkedPart:
         return np.where(other == NOTHING, NOTHING, self.begins[other] + position - 1)
 
     @cached_property
+    def previous(self) -> Ints:
+        """By entry of all streams the one before on its stream, or ``NOTHING``."""
+        previous = np.arange(self.num_entries) - 1
+        previous[self.begins[:-1][np.diff(self.begins) > 0]] = NOTHING
+        return previous
+
+    @cached_property
+    def communicates(self) -> Ints:
+        """By entry of all streams its stream, if it communicates; ``NOTHING`` of kernels and mere waits."""
+        streams = np.full(self.num_entries, NOTHING)
+        for number, own, kinds in self.communication():
+            streams[own] = np.where(kinds.which == NOTHING, NOTHING, number)
+        return streams
+
+    @cached_property
     def segments(self) -> Segments:
         """The entries of the compute stream."""
         begins = self.bases[:, self.compute]

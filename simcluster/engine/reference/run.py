@@ -18,7 +18,7 @@ from simcluster.engine.reference.flows import NEVER, Network, SimEvents
 from simcluster.engine.reference.meetings import Attend, GateCounter, GatedEntries, Latch, Meeting
 from simcluster.engine.reference.pace import Pace, Segment, segments_of, slowed_segments
 from simcluster.engine.reference.streams import Stream, run_kernels, run_transfers
-from simcluster.engine.timing import GroupTiming, Timing
+from simcluster.engine.timing import CommunicationStarts, GroupTiming, Timing
 from simcluster.number_arrays import Ints
 from simcluster.program import StepGate
 
@@ -144,20 +144,19 @@ class _Run:
     def _group_timing(self, group: PricedGroup) -> GroupTiming:
         """What the streams of the classes of a group recorded, as columns."""
         streams = [self.streams[index] for index in group.indices]
-        shape = group.part.num_entries, len(group.indices)
-        starts, arrivals, ends = (np.empty(shape, dtype=np.int64) for _ in range(3))
+        starts, ends = np.zeros((2, group.part.num_entries + 1, len(streams)), dtype=np.int64)
         for column, own in enumerate(streams):
             for number, stream in enumerate(own):
                 rows = group.part.entries(number)
                 starts[rows, column], ends[rows, column] = stream.starts, stream.ends
-                if number != group.part.compute:
-                    arrivals[rows, column] = stream.arrivals
+        of_streams = np.split(starts, group.part.begins[1:-1])
+        begun = [CommunicationStarts(times, np.arange(len(streams))) for times in of_streams]
         slowed = {
             column: slowed_segments(pace)
             for column, index in enumerate(group.indices)
             if (pace := self.paces[index]) is not None and pace.stretched
         }
-        return GroupTiming(group, starts, arrivals, ends, slowed)
+        return GroupTiming(group, begun, ends, slowed)
 
 
 def _durations(segments: Segments, kernels: Ints) -> list[int]:

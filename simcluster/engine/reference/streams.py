@@ -32,8 +32,6 @@ class Stream:
     """(Entries that must have ended, who goes on then)."""
     starts: list[int] = field(default_factory=list)
     """The start of every entry, in nanoseconds."""
-    arrivals: list[int] = field(default_factory=list)
-    """Of communication entries: when they were ready to start."""
     ends: list[int] = field(default_factory=list)
     """When they were over."""
 
@@ -84,14 +82,11 @@ def run_kernels(me: Stream, entries: Iterable[Kernels], pace: Pace | None = None
 
 def run_transfers(me: Stream, entries: Iterable[Communication]) -> SimEvents:
     """The process of a communication stream."""
-    env, arrived, started, ended = me.env, me.arrivals.append, me.starts.append, me.ends.append
+    env, started, ended = me.env, me.starts.append, me.ends.append
     for (other, position), attend in entries:
         if other is not None and other.done < position:
             yield me.until(other, position)
-        began = int(env.now)
-        arrived(began)
-        if attend is not None:
-            began = yield from attend()
+        began = int(env.now) if attend is None else (yield from attend())
         started(began)
         ended(int(env.now))
         me.done += 1

@@ -191,6 +191,10 @@ class Operator(ABC):
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The outputs' values, in the inputs' precision."""
 
+    def scratch(self, inputs: Sequence[TensorType]) -> int:
+        """Bytes that its kernels hold besides what they read and make, on these local types."""
+        return 0
+
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]
     ) -> tuple[Gradient | None, ...]:

@@ -89,7 +89,7 @@ def _attend(config: Config, found: dict[str, Any]) -> None:
     elif kinds == ["sliding_attention"] and config.get("sliding_window"):
         found["window"] = config["sliding_window"]
     elif config.get("sliding_window") and listed == (_EVERY_OTHER * len(listed))[: len(listed)]:
-        found |= {"window": config["sliding_window"], "window_every": len(_EVERY_OTHER)}
+        found.update({"window": config["sliding_window"], "window_every": len(_EVERY_OTHER)})
     else:
         message = f"layer_types {', '.join(kinds)} is not supported; only full_attention in all layers"
         raise Refused(message)

@@ -230,6 +230,12 @@ class NewtonSchulz(OptimizerOperator):
         )
         return one * count
 
+    def scratch(self, inputs: Sequence[TensorType]) -> int:
+        """Of one matrix before and behind a product in bf16, and the two squares that it is made from."""
+        _, rows, columns = self.matrix.sizes(inputs[0].shape)
+        m, n = min(rows, columns), max(rows, columns)
+        return DType.BF16.num_bytes(2 * (m * n + m * m))
+
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The iteration, which has no rounding to bf16 here."""
         (direction,) = inputs

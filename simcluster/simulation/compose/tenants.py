@@ -89,7 +89,7 @@ def _figures(tenant: TenantResult) -> dict[str, Any]:
     built = tenant.built
     steps = built.scenario.spec.run.steps
     rule = MemoryRule.of(built.scenario.framework, built.scenario.spec.run)
-    account = AllocationAccount.of(built.placed, tenant.timing)
+    account = AllocationAccount(built.placed, tenant.timing)
     assigned = bool(built.plan.placement.part_of_rank)
     memory, _ = report_memory(built.placed, tenant.timing, account, rule, steps, assigned=assigned)
     hosts = built.cluster.hosts

@@ -38,7 +38,7 @@ class LazyTrace:
     @cached_property
     def account(self) -> AllocationAccount:
         """The allocations of every class."""
-        return AllocationAccount.of(self.placed, self.timing)
+        return AllocationAccount(self.placed, self.timing)
 
     @cached_property
     def memory(self) -> Table:

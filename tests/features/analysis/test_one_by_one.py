@@ -59,8 +59,8 @@ def test_allocations(timed):
 def test_rows_of_a_class_are_those_of_the_table(timed):
     built, timing = timed
     placed = built.placed
-    every = AllocationAccount(placed.program, placed.parts, placed.devices, timing.classes).table()
-    account = AllocationAccount(placed.program, placed.parts, placed.devices, timing.classes)
+    every = AllocationAccount(placed, timing).table()
+    account = AllocationAccount(placed, timing)
     for index in reversed(range(len(timing.classes))):
         own, rows = account.rows(index), every.where(every["class"] == index)
         for name in every.columns:
@@ -73,7 +73,7 @@ def test_rows_of_a_class_are_those_of_the_table(timed):
 def test_ranks_that_do_everything_at_the_same_times_share_the_order_of_their_allocations(name):
     built = build_scenario(SCENARIOS[name], unfold=True)
     timing, placed = run_alone(built), built.placed
-    account = AllocationAccount(placed.program, placed.parts, placed.devices, timing.classes)
+    account = AllocationAccount(placed, timing)
     ordered = [account.in_order(index) for index in range(len(timing.classes))]
     assert len(set(ordered)) == (2 if name == "1f1b" else len(ordered)), "slowed kernels are not compared"
     for index, (each, rows) in enumerate(zip(timing.classes, ordered, strict=True)):

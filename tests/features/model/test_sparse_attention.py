@@ -7,6 +7,7 @@ import math
 import pytest
 
 from simcluster.errors import PlanError
+from simcluster.plan import ulysses_entry
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, verify
 from tests.support.covering import quick
@@ -48,6 +49,11 @@ PLANS = [
     {"mesh": {"data": 2, "tensor": 4}, "recipe": "megatron_sp"},
     {"mesh": {"data": 2, "tensor": 4}, "recipe": "megatron_sp", "framework": MASKED},
     {"mesh": {"context": 2, "tensor": 2, "data": 2}, "recipe": "megatron"},
+    {
+        "mesh": {"context": 2, "tensor": 2, "data": 2},
+        "recipe": "megatron_sp",
+        "strategies": [ulysses_entry({"tensor": 2, "context": 2}, 4, 1)],
+    },
     {"mesh": {"context": 4, "tensor": 2}, "framework": MASKED, "recompute": {"layers": "all"}},
     {"mesh": {"pipeline": 2, "data": 4}, "schedule": {"kind": "zb_h1"}, "optimizer_sharding": {"zero": 1}},
     {"mesh": {"data": 8}, "optimizer_sharding": {"zero": 3}, "training": {"global_batch": 16}},

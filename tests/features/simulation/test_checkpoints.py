@@ -327,6 +327,22 @@ def test_failures_load_what_the_job_saved(tmp_path):
     assert lost["failed device"]["load"] == pytest.approx(found.reload.seconds, abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("storage", "replaces", "said"),
+    [
+        ("disks", True, "local disks"),
+        ("disks", False, ""),
+        ("replicas", True, "2 hosts"),
+        ("shared", True, ""),
+    ],
+)
+def test_what_is_gone_with_a_host_is_said_to_be_read_all_the_same(storage, replaces, said):
+    data = costs({"storage": {"kind": storage}}).spec.model_dump(mode="json", exclude_unset=True)
+    data["job"]["failures"] = {"events": [{"at": "301 s", "host": 1, "replaces": replaces}]}
+    notes = Scenario.of(data).spec.job.remarks
+    assert [said in note for note in notes] == [True] * bool(said)
+
+
 def test_a_run_has_the_figures():
     made = costs({"storage": {"kind": "shared"}})
     document = simulate(made).documents["job"]["checkpoints"]

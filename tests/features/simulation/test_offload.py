@@ -303,14 +303,7 @@ def test_every_buffer_of_the_hosts_is_released_again():
     built = build_scenario(scenario({"activations": "disk"}, {"pipeline": 2}, micro_batches=4))
     timing = run_alone(built)
     for place in (MemoryPlace.HOST, MemoryPlace.DISK):
-        ranks = built.classes.representatives
-        table = AllocationAccount(
-            built.program,
-            [built.program.part_of(rank) for rank in ranks],
-            [built.cluster.device(rank) for rank in ranks],
-            timing.classes,
-            place,
-        ).table()
+        table = AllocationAccount(built.placed, timing, place).table()
         assert len(table["bytes"]) and table["bytes"].sum() == 0
 
 

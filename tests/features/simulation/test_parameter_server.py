@@ -7,6 +7,7 @@ import pytest
 
 from simcluster.analysis import instruction_times
 from simcluster.errors import PlanError, ScenarioError
+from simcluster.report.content import stage_titles
 from simcluster.report.terminal.summary_screen import summary_text
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.compose import run_alone
@@ -132,12 +133,15 @@ def test_a_cache_that_a_batch_does_not_fit_into_is_refused():
 
 
 def test_the_screen_says_what_servers_do():
-    text = summary_text(simulate(server_scenario(4, 2, update="asynchronous", run={"steps": 2})))
+    run = simulate(server_scenario(4, 2, update="asynchronous", run={"steps": 2}))
+    text = summary_text(run)
     assert "4 workers, 2 servers with" in text
     assert "asynchronous updates" in text
     assert "gradients meet weights that others have updated" in text
-    for name in ("workers", "server 0", "server 1", "scheduler"):
+    roles = ("workers", "server 0", "server 1", "scheduler")
+    for name in roles:
         assert f"  {name} " in text
+    assert tuple(stage_titles(run.documents).values()) == roles
 
 
 def changed(**parallel):

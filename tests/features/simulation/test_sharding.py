@@ -13,7 +13,7 @@ from simcluster.cluster import ClusterSpec
 from simcluster.document import validate_data
 from simcluster.engine import Workload, run
 from simcluster.plan import FREE_EXECUTION
-from simcluster.program import Category, build, check_program, partition_ranks
+from simcluster.program import Category, PlacedProgram, build, check_program, partition_ranks
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.recording import record_run
@@ -137,8 +137,7 @@ def timed(which, prefetch, slow=False):
     check_program(program, classes)
     timing = run(Workload(program, cluster, classes))
     stages = [program.stage_of(rank) for rank in classes.representatives]
-    devices = [cluster.device(rank) for rank in classes.representatives]
-    account = AllocationAccount(program, stages, devices, timing.classes)
+    account = AllocationAccount(PlacedProgram(program, classes, cluster, program.num_stages), timing)
     return record_run(program, stages, timing.classes).table(), account.table()
 
 

@@ -11,7 +11,7 @@ from simcluster.engine import Workload, run
 from simcluster.plan.pipeline.schedule import activation_peaks, has_split_backward
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
-from simcluster.program import partition_ranks
+from simcluster.program import PlacedProgram, partition_ranks
 from simcluster.simulation.recording import record_run
 from tests.support.pipelines import burning_program, quiet_cluster
 from tests.support.schedule_runs import SCHEDULES, equal
@@ -101,9 +101,7 @@ def test_blocking_transfers_cost_more_than_overlapped_ones():
 @pytest.mark.parametrize(("schedule", "alive"), [(GPipe(), [8, 8, 8, 8]), (OneFOneB(), [4, 3, 2, 1])])
 def test_activations_alive_at_the_peak(schedule, alive):
     program, cluster, classes, timing = timing_of([F] * 4, [B] * 4, schedule, 8)
-    stages = [program.stage_of(rank) for rank in classes.representatives]
-    devices = [cluster.device(rank) for rank in classes.representatives]
-    account = AllocationAccount(program, stages, devices, timing.classes).table()
+    account = AllocationAccount(PlacedProgram(program, classes, cluster, 4), timing).table()
     for index, count in enumerate(alive):
         rows = account.where(account["class"] == index)
         kept = rows["category"] == rows.index("category", "activations")
@@ -174,9 +172,7 @@ def test_golden_bubbles_of_interleaved_stages(v, micro_batches, bubble):
 def test_what_chunks_hold_is_what_the_schedule_says(kind):
     """What enters a chunk stays until its last half has read it."""
     timetable, chain, program, cluster, classes, timing = run_of(kind, 4, 9 if is_v_shape(kind) else 8, F)
-    stages = [program.stage_of(rank) for rank in classes.representatives]
-    devices = [cluster.device(rank) for rank in classes.representatives]
-    account = AllocationAccount(program, stages, devices, timing.classes).table()
+    account = AllocationAccount(PlacedProgram(program, classes, cluster, 4), timing).table()
     for stage, count in enumerate(activation_peaks(timetable)):
         rows = account.where(account["class"] == stage)
         entering = {"stage0.in"} if stage == 0 else set()

@@ -81,6 +81,8 @@ PARTS = {"context": "2", "data": "2"}
         ({"framework": "megatron-lm"}, "framework", "megatron-lm-2022"),
         ({"framework": "megatron-lm", "source": "Vocabulary Parallelism"}, "framework", "megatron-core"),
         ({"notes": "LAMB"}, "training.optimizer.kind", "lamb"),
+        ({"notes": "the optimizer is Muon"}, "training.optimizer.kind", "muon"),
+        ({"model": "gpt:x_torch_dist_muon"}, "training.optimizer.matrices", "blockwise"),
         ({"num_devices": "4", "data": "2"}, "cluster.host.devices", 4),
         ({"hardware": "H100-96GB (HBM2e)"}, "cluster.host.device.memory", "96 GB"),
         ({"num_devices": "16", "data": "8"}, "cluster.hosts", 2),

@@ -251,6 +251,24 @@ def test_settings_win_and_keep_their_place_in_errors():
     assert "--set model.layers=-4" in refused(BASE, settings=[("model.layers", "-4")])
 
 
+def test_muon():
+    """Defaults of Megatron are another scaling and mode than the published optimizer's."""
+    found = read(BASE + "--optimizer dist_muon --muon-momentum 0.95 --muon-tp-mode distributed")
+    assert found.data["training"]["optimizer"] == {
+        "kind": "muon",
+        "momentum": 0.95,
+        "nesterov": False,
+        "scaling": "spectral",
+        "matrices": "duplicated",
+        "clip": 1.0,
+    }
+    assert found.data["parallel"]["optimizer_sharding"] == {"states": True, "split": "parameters"}
+    assert fates(found, "--muon-tp-mode") == [TranslationStatus.UNSUPPORTED]
+    other = read(BASE + "--muon-tp-mode duplicated")
+    assert other.data["training"]["optimizer"] == {"kind": "adamw", "clip": 1.0}
+    assert fates(other, "--muon-tp-mode") == [TranslationStatus.EFFECTLESS]
+
+
 def test_effectless_and_framework_flags():
     found = read(BASE + "--log-interval 10 --seed 1 --overlap-grad-reduce --moe-router-topk 2")
     assert fates(found, "--log-interval") == [TranslationStatus.EFFECTLESS]

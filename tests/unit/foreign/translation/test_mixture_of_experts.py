@@ -45,6 +45,25 @@ def test_megatrons_arguments_of_deepseek_v3_are_the_catalogs_model():
     ]
 
 
+DSA = [
+    """--experimental-attention-variant dsa --dsa-indexer-n-heads 64 --dsa-indexer-head-dim 128 \
+--dsa-indexer-topk 2048 --dsa-indexer-use-sparse-loss """,
+    "--enable-dsa-indexer --index-n-heads 64 --index-head-dim 128 --index-topk 2048 ",
+]
+
+
+@pytest.mark.parametrize("arguments", DSA)
+def test_arguments_of_sparse_attention_are_the_catalogs(arguments):
+    found = read(SIZES + LATENT + EXPERTS + "--mtp-num-layers 1 " + arguments)
+    made = Scenario.of(found.data).model
+    assert made == Scenario.of({**found.data, "model": {"use": "deepseek-v3.2"}}).model
+
+
+def test_sparse_attention_lacks_no_size():
+    with pytest.raises(ScenarioError, match=r"does not give model\.latent\.sparse\.tokens"):
+        read(SIZES + LATENT + EXPERTS + DSA[1].replace("--index-topk 2048 ", ""))
+
+
 @pytest.mark.parametrize(
     ("arguments", "mesh", "roles"),
     [

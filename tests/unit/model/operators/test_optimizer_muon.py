@@ -108,6 +108,7 @@ def test_flops_of_the_products(count):
     assert sum(work.flops for work in products) == count * 5 * (4 * m * m * n + 2 * m**3)
     assert {work.dtype for work in products} == {DType.BF16}
     assert [work.size("k") for work in products[:3]] == [n, m, m]
+    assert operator.scratch([kind]) == 2 * (2 * m * n + 2 * m * m)
     flat = [kind, TensorType((count, n, m), DType.FP32)]
     other = NewtonSchulz(WeightMatrix((1,), (2,), n, m, (1, 1, 1)), 5).work(flat[1:], flat[1:])
     assert [work.flops for work in other if work.kernel is Kernel.GEMM] == [work.flops for work in products]
