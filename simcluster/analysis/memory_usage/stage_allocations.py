@@ -117,22 +117,24 @@ class _Stage:
     def _residents(self) -> None:
         """What is held from the start: parameters, gradients, states, and what the runtime takes."""
         held: defaultdict[tuple[Category, int], list[str]] = defaultdict(list)
-        numbers = self.names
-        for resident in self.program.parts[self.part].residents:
-            if resident.num_bytes and resident.place is self.place:
-                held[resident.category, resident.num_bytes].append(resident.name)
-                numbers.number(resident.name)
-        for name, category, size in self._of_the_runtime() if self.place is MemoryPlace.DEVICE else ():
+        for name, category, size in self._resident_buffers():
             held[category, size].append(name)
-            numbers.number(name)
+            self.names.number(name)
         zero, label = (self.moments.zero,), self.scopes[Scope.STEP]
         for (category, size), names in held.items():
-            buffers = numbers.numbers(names)
+            buffers = self.names.numbers(names)
             runs = np.zeros_like(buffers)
             self.groups.append(_Group(buffers, runs, zero, _KINDS[category], size, label, _ALONE))
 
-    def _of_the_runtime(self) -> Iterator[tuple[str, Category, int]]:
-        """What the runtime and the communication library take of the device."""
+    def _resident_buffers(self) -> Iterator[tuple[str, Category, int]]:
+        """Their names, categories and bytes: those of the stage, then what the runtime and the communication
+        library take of the device.
+        """
+        for resident in self.program.parts[self.part].residents:
+            if resident.num_bytes and resident.place is self.place:
+                yield resident.name, resident.category, resident.num_bytes
+        if self.place is not MemoryPlace.DEVICE:
+            return
         yield "runtime", Category.RUNTIME, self.device.reserved
         meetings = {
             tuple(map(without_root, instruction.group)) or self.program.stage_axis
