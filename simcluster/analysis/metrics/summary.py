@@ -35,8 +35,8 @@ def summarise_run(
 
     ``needed`` are the FLOPs of a step of the model, ``matmul`` the format that matrix units multiply,
     ``memory`` and ``hosts`` the peaks with their verdicts, ``assumed`` what the run leans on without a
-    measurement. Times are per step; figures without suffix are means over ranks, ``_max`` the largest of any class.
-    ``host_memory_bytes``, only where anything is offloaded, has what hosts hold for their devices.
+    measurement. Times are per step; figures without suffix are means over ranks, ``_max`` the largest of any
+    class. ``host_memory_bytes``, only where anything is offloaded, has what hosts hold for their devices.
     ``slowed_s`` is what kernels took longer because communication ran beside them.
     ``mfu`` and ``hfu`` are shares of the peak in the format that matrix units multiply (fp8 where layers do,
     though attention and head then still run in a slower one): the convention that never flatters. A changed
