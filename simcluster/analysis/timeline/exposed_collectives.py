@@ -47,9 +47,7 @@ def _charge(by_entry: Ints, piece: GapPieces, left_out: int, sizes: Ints, group:
     for last, of_column, since, until in zip(entry, column, start, end, strict=True):
         first = int(part.begins[np.searchsorted(part.begins, last, side="right") - 1])
         rows = slice(first, int(last) + 1)
-        under_way = np.minimum(group.ends[rows, of_column], until) - np.maximum(
-            group.starts[rows, of_column], since
-        )
-        under_way = np.maximum(under_way, 0)
+        begun = np.maximum(group.starts[rows, of_column], since)
+        under_way = np.maximum(np.minimum(group.ends[rows, of_column], until) - begun, 0)
         under_way[-1] += until - since - under_way.sum()
         by_entry[rows] += under_way * sizes[of_column]
