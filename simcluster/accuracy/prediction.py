@@ -136,7 +136,7 @@ Cards: TypeAlias = tuple[int, str] | None
 def _stated(row: MeasuredRow, entry: HardwareSpec, words: str) -> Cards:
     """The cards that a row over several hosts states, if those of the catalog differ."""
     host, devices = _loaded(entry.cluster, 1).host, row.num_devices // row.num_hosts
-    if row.num_hosts == 1 or (rate := host_rate(words, devices)) is None:
+    if row.num_hosts == 1 or (rate := host_rate(words, host, devices)) is None:
         return None
     usual = host.network.link.bandwidth * 8
     if devices < host.num_devices:  # the cards beside these devices are those that the row counts

@@ -135,12 +135,10 @@ class EntryGraph:
 def _columns(block: EntryBlock) -> tuple[Ints, ...]:
     """Starts, when it was ready, ends, previous and awaited of all its entries."""
     part, timing = block.part, block.timing
-    ready = timing.arrivals.copy()
-    ready[part.kernels] = timing.starts[part.kernels]
-    before = np.arange(part.num_entries) - 1
-    before[part.begins[:-1][np.diff(part.begins) > 0]] = NOTHING
-    times = (column.ravel() for column in (timing.starts, ready, timing.ends))
-    return *times, block.spread(before), block.spread(part.awaited)
+    ready, starts = timing.begins(np.arange(part.num_entries), slice(None))
+    times = starts, ready, timing.ends[:-1]
+    waits = map(block.spread, (part.previous, part.awaited))
+    return *(column.ravel() for column in times), *waits
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,12 @@ class OtherNameSpec(Section):
     first: bool = False
     """It comes before the other keys of its mapping, where their order matters."""
 
-    default: bool = False
-    """It counts only where nothing else says the same."""
+    default: bool | tuple[Name, ...] = False
+    """It counts only where nothing else says the same; of a list, these words of it alone. Of a mapping that
+    it stands for, keys count that nothing else says."""
+
+    needs: Name | None = None
+    """The name of the tool's switch without which it says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,27 +79,50 @@ class OtherNames:
     # -- reading ----------------------------------------------------------------------------------------
 
     def _renamed(self, root: DocumentNode) -> DocumentNode:
-        problems: list[Problem] = []
-        for name, (tool, meant) in sorted(self.names.items(), key=lambda item: item[1][1].default):
-            keys = tuple(name.split("."))
-            node, depth = root.find(keys)
-            if depth < len(keys):
+        written = root
+        problems = self._switched_off(root)
+        for name, node in self._written(root):
+            tool, meant = self.names[name]
+            target, value = tuple(meant.path.split(".")), _meaning(node, meant)
+            said = _has(root, target)
+            root = _without(root, tuple(name.split(".")))
+            is_off, yields, own = _is_off(value), _yields(node, meant), _has(written, target)
+            if said and meant.default and isinstance(value.data, Mapping) and not is_off:
+                root = _completed(root, target, value)
                 continue
-            target = tuple(meant.path.split("."))
-            _, reached = root.find(target)
-            root = _without(root, keys)
-            if reached == len(target):
-                if meant.default:
-                    continue
-                if not node.is_set:
+            if said and not (node.is_set and (own or is_off or not yields)):
+                if (own or not yields) and (is_off or meant.default is not True):
                     message = f"{tool} calls '{meant.path}' so, which is written too"
                     problems.append(Problem(message, name, "leave one of them out"))
-                    continue
-            root = _put(root, target, _meaning(node, meant), meant.first)
+                continue
+            root = _put(root, target, value, meant.first)
         problems += self._left(root)
         if problems:
             raise ScenarioError(*problems)
         return root if self.besides is None else self.besides(root)
+
+    def _written(self, root: DocumentNode) -> list[tuple[str, DocumentNode]]:
+        """The names that the document has, and what stands there; defaults come last."""
+        paths = {name: tuple(name.split(".")) for name in self.names}
+        here = [(name, root.find(path)[0]) for name, path in paths.items() if _has(root, path)]
+        return sorted(here, key=lambda item: _yields(item[1], self.names[item[0]][1]))
+
+    def _switched_off(self, root: DocumentNode) -> list[Problem]:
+        """What is written although the switch that it needs is off, or is not there."""
+        problems = []
+        for name, _ in self._written(root):
+            _, meant = self.names[name]
+            if meant.needs is None:
+                continue
+            switch, there = root.find(tuple(meant.needs.split(".")))
+            target = tuple(self.names[meant.needs][1].path.split("."))
+            is_on = _has(root, target) and not _is_off(root.find(target)[0])
+            if there == meant.needs.count(".") + 1:
+                is_on = switch.data is True
+            if not is_on:
+                message = f"it says nothing without {meant.needs.rpartition('.')[2]}: true"
+                problems.append(Problem(message, name, f"write {meant.needs}: true, or leave it out"))
+        return problems
 
     def _left(self, root: DocumentNode) -> list[Problem]:
         """What is left of mappings that only the other tool has."""
@@ -123,9 +150,13 @@ def _schema_of_name(schema: dict[str, Any], tool: str, meant: OtherNameSpec) -> 
     for key in meant.path.split("."):
         mapping = _resolved(schema, place)
         place = mapping.get("properties", {}).get(key) or mapping["additionalProperties"]
-    if meant.values:
-        return {"enum": list(dict.fromkeys([*meant.values, *place.get("enum", ())])), **description}
-    return {key: part for key, part in place.items() if key not in ("default", "description")} | description
+    own = {key: part for key, part in place.items() if key not in ("default", "description")}
+    if not meant.values:
+        return own | description
+    words = {"enum": list(dict.fromkeys([*meant.values, *place.get("enum", ())]))}
+    if "enum" in place or not any(isinstance(word, str) for word in meant.values):
+        return words | description
+    return {"anyOf": [words, own], **description}
 
 
 def _meaning(node: DocumentNode, meant: OtherNameSpec) -> DocumentNode:
@@ -136,6 +167,30 @@ def _meaning(node: DocumentNode, meant: OtherNameSpec) -> DocumentNode:
     if meant.unit and isinstance(data, (int, float)) and not isinstance(data, bool):
         return replace(node, data=f"{data} {meant.unit}")
     return node
+
+
+def _yields(node: DocumentNode, meant: OtherNameSpec) -> bool:
+    """Whether the node counts only where nothing else says the same."""
+    return meant.default if isinstance(meant.default, bool) else node.data in meant.default
+
+
+def _is_off(value: DocumentNode) -> bool:
+    """Whether a value says that there is nothing of the kind: null, or a mapping with nothing else."""
+    children = value.children.values()
+    return value.data is None or (bool(children) and all(child.data is None for child in children))
+
+
+def _has(root: DocumentNode, path: Sequence[Key]) -> bool:
+    """Whether something stands at a path, be it null."""
+    return root.find(path)[1] == len(path)
+
+
+def _completed(root: DocumentNode, path: Sequence[Key], value: DocumentNode) -> DocumentNode:
+    """A copy in which the mapping at a path has the keys of another one that it lacks."""
+    for key, child in value.children.items():
+        if not _has(root, (*path, key)):
+            root = _put(root, (*path, key), child, False)
+    return root
 
 
 def _without(node: DocumentNode, keys: Sequence[Key]) -> DocumentNode:

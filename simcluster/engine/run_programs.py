@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simcluster.cluster import DEVICES_OWN, Cluster, DispatchTime
-from simcluster.collectives import AUTOMATIC, Selection
-from simcluster.engine.communication import NO_LINKS, Fabric
+from simcluster.engine.communication import NO_LINKS
 from simcluster.engine.implementation import Implementation, choose_implementation
 from simcluster.engine.pricing import PricedClasses, Workload
 from simcluster.engine.progress import Progress
@@ -18,32 +16,16 @@ from simcluster.engine.reference import run_by_processes
 from simcluster.engine.timing import Timing
 from simcluster.errors import PlanError
 from simcluster.garbage import no_collection
-from simcluster.program import FREE_CALLS, HostCalls, Program, RankClasses
 
 
 def run(
-    program: Program,
-    cluster: Cluster,
-    classes: RankClasses,
-    *,
-    steps: int = 1,
-    dispatch: DispatchTime = DEVICES_OWN,
-    algorithms: Selection = AUTOMATIC,
-    fabric: Fabric | None = None,
-    host: HostCalls = FREE_CALLS,
-    progress: Progress | None = None,
-    implementation: Implementation | None = None,
+    workload: Workload, progress: Progress | None = None, implementation: Implementation | None = None
 ) -> Timing:
-    """Runs the Program ``steps`` times over; SimulationError names who waits for whom if it cannot end.
-
-    ``dispatch`` is the host time per operator; ``algorithms`` are those of collectives, ``host`` what it
-    spends on these. Links of the ``fabric`` are shared; without one, every collective and transfer
-    takes what it would alone.
+    """Runs a Program, ``steps`` times over; SimulationError names who waits for whom if it cannot end.
 
     ``implementation``: what times it; absent, what ends soonest. The times are the same.
     """
-    alone = Workload(program, cluster, classes, steps, dispatch, algorithms, fabric, host)
-    return run_together([alone], progress, implementation)[0]
+    return run_together([workload], progress, implementation)[0]
 
 
 def run_together(

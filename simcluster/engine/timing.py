@@ -40,17 +40,26 @@ NONE_SLOWED = SlowedSegments(*np.zeros((4, 0), dtype=np.int64))
 
 
 @dataclass(frozen=True)
-class GroupTiming:
-    """What the classes of a group did: the times [entries, classes] of the entries of all streams, one stream
-    after another as ``part.begins`` says.
+class CommunicationStarts:
+    """When the entries of a stream started that communicate: ``times`` [entries, meetings] of those classes
+    who always meet, ``meeting`` [classes] says in which each is. Other entries start when they are ready.
+    """
 
-    Kernels are ready when they start: their ``arrivals`` are not recorded. ``slowed`` has the segments of
-    those classes that have any.
+    times: Ints
+    meeting: Ints
+
+
+@dataclass(frozen=True)
+class GroupTiming:
+    """What the classes of a group did: when the entries of all streams, one stream after another as
+    ``part.begins`` says, were over: ``ends`` [entries + 1, classes], the last row 0, the end of ``NOTHING``.
+
+    ``begun`` is by stream when communication started. ``slowed`` has the segments of those classes that have
+    any.
     """
 
     group: PricedGroup
-    starts: Ints
-    arrivals: Ints
+    begun: Sequence[CommunicationStarts]
     ends: Ints
     slowed: Mapping[int, SlowedSegments]
 
@@ -60,13 +69,38 @@ class GroupTiming:
         lasts = self.group.part.begins[1:] - 1
         return int(self.ends[lasts[lasts >= 0]].max(initial=0))
 
+    def ready(self, entries: Ints, columns: Ints | slice) -> Ints:
+        """When some entries could start: when the one before, and the one that each waits for, were over.
+
+        Of the classes of a slice [entries, classes], or [entries] of a class for each.
+        """
+        part = self.group.part
+        ready = self.ends[part.previous[entries], columns]
+        return np.maximum(ready, self.ends[part.awaited[entries], columns], out=ready)
+
+    def begins(self, entries: Ints, columns: Ints | slice) -> tuple[Ints, Ints]:
+        """When some entries could start, and when they did, both in these shapes."""
+        part, ready = self.group.part, self.ready(entries, columns)
+        streams, starts = part.communicates[entries], ready.copy()
+        for number in np.flatnonzero(np.bincount(streams + 1)[1:]).tolist():
+            own, begun = np.flatnonzero(streams == number), self.begun[number]
+            rows, meeting = entries[own] - part.begins[number], begun.meeting[columns]
+            if isinstance(columns, slice):
+                starts[own] = begun.times[rows].take(meeting, axis=1)
+            else:
+                starts[own] = begun.times[rows, meeting[own]]
+        return ready, starts
+
+    def chosen(self, columns: Sequence[int]) -> GroupTiming:
+        """The times of entries of some columns only."""
+        begun = [CommunicationStarts(own.times, own.meeting[columns]) for own in self.begun]
+        return GroupTiming(self.group, begun, self.ends[:, columns], {})
+
     def are_alike(self, one: int, other: int) -> bool:
         """Whether two columns are certainly of classes that did everything at the same times."""
-        kernels = self.group.part.kernels
-        recorded = self.starts, self.ends, self.arrivals[: kernels.start], self.arrivals[kernels.stop :]
-        return not self.slowed.keys() & {one, other} and all(
-            np.array_equal(times[:, one], times[:, other]) for times in recorded
-        )
+        if self.slowed.keys() & {one, other} or not np.array_equal(self.ends[:, one], self.ends[:, other]):
+            return False
+        return all(np.array_equal(*begun.times.T[begun.meeting[[one, other]]]) for begun in self.begun)
 
 
 @dataclass(frozen=True)
@@ -94,18 +128,17 @@ class ClassTiming:
     @cached_property
     def starts(self) -> Sequence[Ints]:
         """By stream when every entry started."""
-        return self._streams(self.group.starts)
+        return self._streams(self._begins[1])
 
     @cached_property
     def arrivals(self) -> Sequence[Ints]:
         """By stream when every entry was ready."""
-        arrivals, compute = self._streams(self.group.arrivals), self.part.compute
-        return [*arrivals[:compute], self.starts[compute], *arrivals[compute + 1 :]]
+        return self._streams(self._begins[0])
 
     @cached_property
     def ends(self) -> Sequence[Ints]:
         """By stream when every entry ended."""
-        return self._streams(self.group.ends)
+        return self._streams(self.group.ends[:-1, self.columns])
 
     @property
     def stretched(self) -> Table:
@@ -113,8 +146,12 @@ class ClassTiming:
         slowed = self.group.slowed.get(self.column, NONE_SLOWED)
         return slowed.table(self.starts[self.part.compute])
 
+    @cached_property
+    def _begins(self) -> tuple[Ints, Ints]:
+        return self.group.begins(np.arange(self.part.num_entries), self.columns)
+
     def _streams(self, times: Ints) -> Sequence[Ints]:
-        return np.split(times[:, self.column], self.part.begins[1:-1])
+        return np.split(times[:, 0], self.part.begins[1:-1])
 
 
 @dataclass(frozen=True)

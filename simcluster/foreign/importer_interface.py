@@ -101,6 +101,11 @@ class Importer(ABC):
             return "a config.json of Hugging Face is read by the scenario itself: model: {hf: config.json}"
         if {"simcluster", "parallel.mesh"} & {*names}:
             return "this is a scenario already: simcluster run FILE"
+        if {"per_device_train_batch_size", "base_model"} & {*names}:
+            return (
+                "settings of a trainer (LLaMA-Factory, axolotl) are not read: import the DeepSpeed JSON that "
+                "they name, with --model, --set training.micro_batch=1 and --set training.seq_len=4096"
+            )
         for kind, other in importers().items():
             if other is not type(self) and any(mark in names for mark in other.marks):
                 return f"simcluster import {kind} reads {other.title}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from simcluster.document import Section
-from simcluster.job.checkpoints import CheckpointsSpec
+from simcluster.job.checkpoints import CheckpointsSpec, DisksSpec, ReplicasSpec
 from simcluster.job.failures import FailuresSpec
 from simcluster.job.launch import LaunchSpec
 from simcluster.job.membership_spec import MembershipChangeSpec
@@ -32,3 +32,20 @@ class JobSpec(Section):
 
     recovery: RecoverySpec = Field(default_factory=RecoverySpec)
     """What is done after a failure."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a user should know: files that are gone with a host are read all the same."""
+        if self.checkpoints is None or not self.failures.take_hosts:
+            return ()
+        match self.checkpoints.storage:
+            case DisksSpec():
+                return (
+                    "checkpoints lie on local disks: a host that is replaced has the files of the "
+                    "one that failed all the same",
+                )
+            case ReplicasSpec(copies=copies):
+                return (
+                    f"checkpoints lie in the memory of {copies + 1} hosts: that all fail at once is left out",
+                )
+        return ()

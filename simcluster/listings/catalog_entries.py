@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby, takewhile
 from typing import Any
 
 from rich.console import RenderableType
@@ -65,12 +66,12 @@ def listing_parts(family: str) -> list[RenderableType]:
 
 
 def entry_text(family: str, name: str, *, colour: bool = False) -> str:
-    """The whole of an entry, also what it takes over from another: remarks, then a row per figure."""
+    """The whole of an entry, also what it takes over from another: a row per figure, then remarks."""
     return render_text(*entry_parts(family, name), colour=colour)
 
 
 def entry_parts(family: str, name: str) -> list[RenderableType]:
-    """The same as a table, for a screen or a notebook."""
+    """The same as a table, for a screen or a notebook; remarks stand below it."""
     section = section_of(family)
     data = _entry(family, name)
     head = Text.assemble((name, "bold"), "  ", str(data.pop("title", "")), ("  " + section.noun, "dim"))
@@ -85,7 +86,10 @@ def entry_parts(family: str, name: str) -> list[RenderableType]:
         columns = [Column(title, wraps=title in ("value", "source")) for title in _TITLES]
         if not any(row[2] or row[3] for row in rows):
             columns, rows = [Column(), Column(wraps=True)], [row[:2] for row in rows]
-    return [head, *_dim(source, *_remarks(section, name)), "", text_table(columns, rows)]
+    parts: list[RenderableType] = [head, *_dim(source), "", text_table(columns, rows)]
+    for text in _remarks(section, name):
+        parts += ["", *_dim(text)]
+    return parts
 
 
 def _dim(*texts: str) -> list[Text]:
@@ -200,14 +204,13 @@ def _value(figure: Any) -> str:
 
 
 def _remarks(section: type[CatalogSection], name: str) -> Iterator[str]:
-    """The comment at the top of a file, which explains its sources; then those of what it starts from."""
+    """The comment at the top of a file, which explains its sources, a paragraph at a time; then those of what
+    it starts from.
+    """
     document = section.document(name)
-    lines = []
-    for line in document.lines:
-        if not line.startswith("#"):
-            break
-        lines.append(line.removeprefix("#").strip())
-    yield " ".join(lines)
+    head = takewhile(lambda line: line.startswith("#"), document.lines)
+    lines = [line.removeprefix("#").strip() for line in head]
+    yield from (" ".join(group) for is_text, group in groupby(lines, key=bool) if is_text)
     if base := document.data.get("use"):
         borrowed = document.data.get("borrowed")
         kind = f"; what is left unchanged is assumed: {borrowed}" if borrowed else ""

@@ -96,6 +96,7 @@ from simcluster.model.protocols import (
     vocabulary_of,
 )
 from simcluster.model.spec import ModelSpec, entries, numbered
+from simcluster.model.weight_matrix import WeightMatrix
 
 __all__ = [
     "ANY_TIME",
@@ -177,6 +178,7 @@ __all__ = [
     "Update",
     "Updates",
     "Value",
+    "WeightMatrix",
     "WithVocabulary",
     "Zigzag",
     "check_scalar_loss",

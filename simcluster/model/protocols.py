@@ -43,11 +43,12 @@ class FrameworkDependent(Protocol):
 class KernelDependent(Protocol):
     """A model whose attention may need more than a kernel takes: heads of two sizes, distances of tokens."""
 
-    def fitted(self, *, head_multiple: int, alibi_table: bool) -> Model:
+    def fitted(self, *, head_multiple: int, alibi_table: bool, gathered: bool) -> Model:
         """The same mathematics as an attention kernel takes it.
 
         ``head_multiple``: latent attention on heads filled to such a multiple; 0: on those that it has.
-        ``alibi_table``: ALiBi's distances are read from a table.
+        ``alibi_table``: ALiBi's distances are read from a table. ``gathered``: sparse attention reads the
+        tokens that were chosen alone, not all with a mask.
         """
         ...
 

@@ -26,7 +26,14 @@ from simcluster.plan.execution import (
 )
 from simcluster.plan.fine_tuning import adapter_targets, frozen_parameters, is_target
 from simcluster.plan.modes import make_plan
-from simcluster.plan.optimizer import gathered_name, parameter_names, whole_name
+from simcluster.plan.optimizer import (
+    Owners,
+    ParameterOwner,
+    assign_owners,
+    gathered_name,
+    parameter_names,
+    whole_name,
+)
 from simcluster.plan.parameter_server import (
     ServedParameter,
     ServerPlan,
@@ -171,7 +178,9 @@ __all__ = [
     "OffloadSpec",
     "OptimizerShardingSpec",
     "OptimizerSpec",
+    "Owners",
     "ParallelSpec",
+    "ParameterOwner",
     "Pass",
     "PassList",
     "PipelinePlan",
@@ -201,6 +210,7 @@ __all__ = [
     "VirtualStages",
     "activation_peaks",
     "adapter_targets",
+    "assign_owners",
     "assign_subgraphs",
     "boundary_dims",
     "check_passes",

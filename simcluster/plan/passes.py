@@ -192,6 +192,7 @@ class Passes:
                 pairs=framework.fuse,
                 apart=self.parallel.fused.closed,
                 inside=framework.graphs.fuse,
+                skip_bias_add=framework.skip_bias_add,
             ),
         )
         if self.parallel.overlap:

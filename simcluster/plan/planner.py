@@ -27,12 +27,18 @@ from simcluster.plan.diagnostics import (
     size_problems,
 )
 from simcluster.plan.offload import check_hosts, report_not_offloaded
-from simcluster.plan.optimizer import OptimizerPlan, report_dense_updates, sparse_parameters
+from simcluster.plan.optimizer import (
+    OptimizerPlan,
+    check_owners,
+    matrices_of,
+    report_dense_updates,
+    sparse_parameters,
+)
 from simcluster.plan.overlap import (
     describe_chunked_collectives,
     describe_interleaving,
 )
-from simcluster.plan.parameter_server import serve_parameters, server_problems
+from simcluster.plan.parameter_server import check_whole_workers, serve_parameters, server_problems
 from simcluster.plan.pass_list import PassList
 from simcluster.plan.passes import (
     Passes,
@@ -62,6 +68,7 @@ from simcluster.plan.sharded_model import ShardedModel, ShardedModels
 from simcluster.plan.sharding import propagate
 from simcluster.plan.spec import (
     ShardingChoice,
+    explicit_sharding,
     sharding_sub_axes,
     unused_fusion,
 )
@@ -74,6 +81,7 @@ from simcluster.plan.strategies import (
     split_mesh_axes,
     unknown_axes,
     unused_axes,
+    unused_roles,
 )
 from simcluster.plan.subgraphs import (
     BlockSubgraphs,
@@ -114,6 +122,19 @@ class StrategyPlanner(PlanValues):
         check_shares(pipeline.batches, mesh)
         sharding = self._sharding(placement)
         optimizer = self._optimizer(numerics, sharding)
+        if optimizer is not None and optimizer.needs_matrices:
+            matrices = matrices_of(sharded.forward, sharded.passes.graph, mesh)
+            optimizer = replace(optimizer, matrices=matrices)
+        if sharding.by_parameter:
+            check_owners(
+                sharding.axes,
+                mesh,
+                uneven=len(pipeline.batches.counts) > 1 or not self.task.routing.build().uniform,
+                moved=not offload.rules.keys().isdisjoint(("optimizer_states", "parameters"))
+                or bool(self.parallel.host),
+                servers=self.parallel.parameter_server is not None,
+                rows=bool(sparse_parameters(logical)),
+            )
         passes = Passes(
             placement=placement,
             pipeline=pipeline,
@@ -146,6 +167,7 @@ class StrategyPlanner(PlanValues):
             vocab=vocabulary_of(sharded.model),
             servers=serve_parameters(done.graph, self.parallel.parameter_server, optimizer, mesh),
         )
+        check_whole_workers(done.graph, plan.servers, mesh)
         return replace(plan, notes=tuple(self._notes(plan, sharded.forward, sharder)))
 
     def _sharded(
@@ -350,6 +372,9 @@ class StrategyPlanner(PlanValues):
         rules = [*self._rules(mesh), *(shard.rule for shard in shards)]
         problems += self._unused_axes(mesh, roles, rules)
         problems += unknown_axes(self.parallel, mesh)
+        named = {name for rule in rules for name in rule.names}
+        named.update(explicit_sharding(self.parallel.optimizer_sharding, ()).axes)
+        problems += unused_roles(self.parallel, named)
         if self.parallel.gradients_mean is not None and self.task.batch_shares:
             problems.append(
                 Problem(

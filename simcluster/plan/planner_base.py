@@ -11,7 +11,7 @@ from simcluster.model import FrameworkDependent, KernelDependent, Model
 from simcluster.plan.data import InputPipeline
 from simcluster.plan.plan import Plan
 from simcluster.plan.spec import FrameworkSpec, ParallelSpec, Task
-from simcluster.plan.switches import AttentionKernels, LogitsFormat
+from simcluster.plan.switches import AttentionKernels, LogitsFormat, SparseAttentionForm
 from simcluster.work import DType
 
 
@@ -46,7 +46,9 @@ class Planner(ABC):
             return computed
         framework = self.framework
         return computed.fitted(
-            head_multiple=framework.latent_head_multiple, alibi_table=framework.alibi_table
+            head_multiple=framework.latent_head_multiple,
+            alibi_table=framework.alibi_table,
+            gathered=framework.sparse_attention is SparseAttentionForm.GATHERED,
         )
 
     @abstractmethod

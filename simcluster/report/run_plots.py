@@ -34,6 +34,7 @@ from simcluster.report.content import (
     kernel_slices,
     memory_category,
     stage_title,
+    stage_titles,
     step_parts,
 )
 from simcluster.trace import COMPUTE, Run, Table
@@ -127,7 +128,8 @@ class RunPlots:
             )
         tones = dict(_path_tones(path["kinds"]))
         bars = [("the step", _path_parts(path["kinds"], tones))]
-        bars += [(f"stage {stage['stage']}", _path_parts(stage["kinds"], tones)) for stage in path["stages"]]
+        titles = stage_titles(self.run.documents)
+        bars += [(titles[stage["stage"]], _path_parts(stage["kinds"], tones)) for stage in path["stages"]]
         return stacked_bars_plot(bars, units.seconds, "Critical path", x="seconds of the step")
 
 

@@ -140,7 +140,12 @@ def _job(built: BuiltScenario, summary: RunDocument, replications: int, jobs: in
             parts["checkpoints"] = checkpoints.document()
         costs = JobPartCosts(
             timeline.start_up if timeline else None,
-            Checkpointing(checkpoints.spec.every, checkpoints.save, checkpoints.load)
+            Checkpointing(
+                checkpoints.spec.every,
+                checkpoints.save,
+                checkpoints.reload,
+                checkpoints.load if checkpoints.spec.load else None,
+            )
             if checkpoints
             else None,
         )

@@ -11,7 +11,7 @@ import numpy as np
 from simcluster.analysis import AllocationAccount, MemoryRule
 from simcluster.cluster import Cluster
 from simcluster.deferred_dataclass import dataclass
-from simcluster.engine import ClassTiming, Timing, classes_on_links, run
+from simcluster.engine import ClassTiming, Timing, Workload, classes_on_links, run
 from simcluster.model import Instance
 from simcluster.number_arrays import Ints
 from simcluster.plan import Plan
@@ -47,13 +47,15 @@ class TrialRun:
         program = build(plan)
         classes, fabric = classes_on_links(program, cluster, plan.execution.algorithms)
         timing = run(
-            program,
-            cluster,
-            classes,
-            dispatch=plan.execution.dispatch,
-            algorithms=plan.execution.algorithms,
-            fabric=fabric,
-            host=HostCalls.of(plan),
+            Workload(
+                program,
+                cluster,
+                classes,
+                dispatch=plan.execution.dispatch,
+                algorithms=plan.execution.algorithms,
+                fabric=fabric,
+                host=HostCalls.of(plan),
+            )
         )
         return cls(plan, program, classes, timing)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.engine.communication.rank_classes import classes_on_links
+from simcluster.engine import classes_on_links
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario

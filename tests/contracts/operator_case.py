@@ -70,6 +70,8 @@ class Case:
 
 def type_of(array: Array) -> TensorType:
     """The type an array stands for."""
+    if array.dtype == np.int32:
+        return TensorType(array.shape, DType.INT32)
     return TensorType(array.shape, {"f": DType.FP32, "u": DType.UINT8}.get(array.dtype.kind, DType.INT64))
 
 

@@ -39,6 +39,7 @@ class Slopes:
                 for direction in _directions(case.inputs[index].shape, rng, elements)
             ]
             for index in case.floating
+            if index not in case.operator.detached_inputs
         }
         return cls(case, upstream, along)
 

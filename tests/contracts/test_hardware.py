@@ -251,6 +251,20 @@ def test_a_wider_group_is_never_faster_to_reach(name):
                 assert cluster.hop_over(reach, protocol, (0,)) > 0
 
 
+@each_host
+def test_memory_that_is_not_said_is_never_the_narrowest(name):
+    """All devices beside one NUMA node can copy to its memory at once, each as fast as its PCIe lanes."""
+    unsaid = {"use": name}
+    if HostSpec.load(name).processors is not None:
+        unsaid["processors"] = {"memory_bandwidth": None}
+    cluster = validate_data({"host": unsaid, "hosts": 1}, ClusterSpec).build()
+    host = cluster.host
+    if host.pcie is not None:
+        families = {family.pattern: family.rate for family in cluster.topology.families}
+        beside = [host.numa_of(device) for device in range(host.num_devices)]
+        assert families["host.{}.memory.{}.in"] >= max(map(beside.count, beside)) * host.pcie.rate
+
+
 ONE_CARD = (
     "a100-pcie-8",
     "arc-pro-b60-8",

@@ -138,6 +138,61 @@ def test_older_llama_configs_leave_out_what_is_usual(tmp_path):
     assert load(tmp_path, config) == load(tmp_path, config_of("llama2-7b"))
 
 
+PHI_4 = config_of("llama3-8b") | {
+    "model_type": "phi3",
+    "hidden_size": 5120,
+    "intermediate_size": 17920,
+    "num_attention_heads": 40,
+    "num_hidden_layers": 40,
+    "num_key_value_heads": 10,
+    "vocab_size": 100352,
+    "sliding_window": None,
+}
+GLM_AIR = config_of("deepseek-v3") | {
+    "model_type": "glm4_moe",
+    "attention_bias": True,
+    "head_dim": 128,
+    "hidden_size": 4096,
+    "intermediate_size": 10944,
+    "moe_intermediate_size": 1408,
+    "n_group": 1,
+    "n_routed_experts": 128,
+    "first_k_dense_replace": 1,
+    "num_attention_heads": 96,
+    "num_hidden_layers": 46,
+    "num_key_value_heads": 8,
+    "num_nextn_predict_layers": 0,
+    "partial_rotary_factor": 0.5,
+    "topk_group": 1,
+    "use_qk_norm": False,
+    "vocab_size": 151552,
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "count"),
+    [(PHI_4, 14_659_507_200), (GLM_AIR, 106_852_245_504 + 45 * 128)],  # routers' biases are counted, too
+    ids=["phi-4", "glm-4.5-air"],
+)
+def test_models_of_no_catalog_entry_have_their_published_counts(tmp_path, config, count):
+    assert load(tmp_path, config).num_parameters == count
+
+
+def test_part_of_a_head_is_rotated(tmp_path):
+    assert load(tmp_path, GLM_AIR).rotary_fraction == 0.5
+    assert (load(tmp_path, GLM_AIR).qkv_bias, load(tmp_path, GLM_AIR).qk_norm) == (True, False)
+    mini = PHI_4 | {"rope_parameters": {"rope_type": "longrope", "partial_rotary_factor": 0.75}}
+    assert load(tmp_path, mini).rotary_fraction == 0.75
+
+
+def test_multipliers_of_granite_are_said_to_be_left_out(tmp_path):
+    config = config_of("llama3-8b")
+    granite = load(tmp_path, config | {"model_type": "granite", "residual_multiplier": 0.22})
+    (said,) = validate_data({"hf": "config.json"}, ModelSpec).remarks(tmp_path)
+    assert "multipliers" in said
+    assert granite == load(tmp_path, config)
+
+
 def test_what_is_written_beside_the_config_wins(tmp_path):
     model = load(tmp_path, config_of("llama3-8b"), layers=2, tied=True)
     assert (model.layers, model.tied, model.hidden) == (2, True, 4096)
@@ -159,8 +214,7 @@ BLOOM, MPT = config_of("bloom-176b"), config_of("mpt-7b")
         (
             {},
             "model_type 'None' is not supported",
-            "known: bert, bloom, deepseek_v2, deepseek_v3, gpt2, kimi_k2, llama, mistral, mixtral, mpt, opt, "
-            "qwen2, qwen3, qwen3_moe, resnet, t5, vit",
+            "known: bert, bloom, deepseek_v2, deepseek_v3, deepseek_v32, glm4_moe, ",
         ),
         (LLAMA | {"model_type": "lama"}, "model_type 'lama' is not supported", "did you mean 'llama'?"),
         (LLAMA | {"attention_bias": True}, "attention_bias true is not supported; only false", ""),
@@ -221,6 +275,7 @@ BLOOM, MPT = config_of("bloom-176b"), config_of("mpt-7b")
             "layer_types sliding_attention, full_attention is not supported",
             "",
         ),
+        (GLM_AIR | {"partial_rotary_factor": 2}, "rotary_fraction must be a number above 0, at most 1", ""),
         (LLAMA | {"layer_types": ["linear_attention"]}, "layer_types linear_attention is not supported", ""),
         (LLAMA | {"attn_logit_softcapping": 50.0}, "attn_logit_softcapping 50.0 is not supported", ""),
         (LLAMA | {"model_type": ["llama"]}, "model_type '['llama']' is not supported", ""),

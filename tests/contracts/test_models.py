@@ -61,6 +61,9 @@ ACTIVE = {
     "deepseek-v2-lite": 2_661_150_208,
     "deepseek-v2": 21_375_800_320,
     "deepseek-v3": 38_240_382_976,
+    "deepseek-v3.2": 38_240_382_976 + 62 * 13_959_424,
+    # 40B as printed, without a table and multi-token prediction.
+    "glm-5": 42_375_943_424,
     "kimi-k2": 32_861_477_888,
     # 3.61B and 5.13B as printed, without the table of the embedding.
     "gpt-oss-20b": 4_187_439_168,

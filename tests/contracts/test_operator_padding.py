@@ -23,6 +23,7 @@ REFUSED = dict.fromkeys(
 ) | {
     "attention_turn": "which must be equal",
     "attention_turn_grad": "which must be equal",
+    "indexer_loss_grad": "no value is known that would add nothing",
     **dict.fromkeys(("part_log_sum_exp", "part_rows", "part_softmax", "picked_rows"), "which must be equal"),
     "reshape": "whose padding would not lie",
 }

@@ -35,6 +35,8 @@ def counted(model) -> int:
         attention += h * (latent.kv_rank + latent.rope_dim) + latent.kv_rank
         attention += latent.kv_rank * model.heads * (latent.nope_dim + latent.value_dim)
         attention += model.heads * latent.value_dim * h
+        if sparse := latent.sparse:
+            attention += sparse.head_dim * (latent.q_rank * sparse.heads + h + 2) + h * sparse.heads
     mixtures = 0
     if model.experts:
         experts = model.experts

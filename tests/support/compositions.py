@@ -83,6 +83,7 @@ SHARDINGS: dict[str, Any] = {
     "nothing": {"zero": 0},
     "zero 1": {"zero": 1},
     "zero 2": {"zero": 2},
+    "whole parameters": {"states": True, "split": "parameters"},
     "in groups of 2, some whole": {
         "zero": 3,
         "shard_size": 2,
@@ -212,7 +213,7 @@ DETAILS: dict[str, list[Any]] = {
     "p2p": ["overlapped", "blocking"],
     "clip": [None, 0.05],
     "fusion": [{}, {"all_reduce": {"mode": "index", "config": [3, 10]}}],
-    "optimizer": ["adamw", "lamb", "momentum"],
+    "optimizer": ["adamw", "lamb", "momentum", "muon"],
     "host": [*HOSTED],
 }
 
@@ -293,10 +294,14 @@ def alike(row: Row) -> int:
     return math.prod(size for axis, size in sizes if axis not in ("pipeline", "tensor"))
 
 
+WHOLE_WEIGHTS = ("nothing", "zero 1", "zero 2", "whole parameters")
+"""Shardings under which weights are whole."""
+
+
 def shards_weights(row: Row) -> bool:
     """Whether weights lie in parts: MindSpore's levels take tensor ranks, too."""
     levels = str(row["sharding"]).startswith("level") and "tensor" in axes_of(row)["mesh"]
-    return row["sharding"] not in ("nothing", "zero 1", "zero 2") and (alike(row) > 1 or levels)
+    return row["sharding"] not in WHOLE_WEIGHTS and (alike(row) > 1 or levels)
 
 
 def sliced(row: Row) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simcluster.engine.communication.rank_classes import classes_on_links
+from simcluster.engine import classes_on_links
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario
 from simcluster.simulation.run_scenario import run_built

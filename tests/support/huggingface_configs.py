@@ -123,6 +123,13 @@ def mixtral_config(model):
     return llama_config(model, "mixtral") | sizes
 
 
+def gpt_oss_config(model):
+    kinds = ["sliding_attention", "full_attention"] * (model.layers // 2)
+    sizes = {"num_local_experts": model.experts.count, "experts_per_token": model.experts.top_k}
+    sizes |= {"intermediate_size": model.experts.ffn, "attention_bias": True, "swiglu_limit": 7.0}
+    return llama_config(model, "gpt_oss") | sizes | {"sliding_window": model.window, "layer_types": kinds}
+
+
 def qwen3_moe_config(model):
     experts = model.experts
     sizes = {"num_experts": experts.count, "num_experts_per_tok": experts.top_k, "mlp_only_layers": []}
@@ -159,14 +166,22 @@ def deepseek_config(model):
     }
 
 
+def sparse_config(model):
+    sparse = model.latent.sparse
+    sizes = {"index_n_heads": sparse.heads, "index_head_dim": sparse.head_dim, "index_topk": sparse.tokens}
+    return deepseek_config(model) | sizes | {"model_type": "deepseek_v32"}
+
+
 def kimi_config(model):
     return deepseek_config(model) | {"model_type": "kimi_k2"}
 
 
 CONFIGS = {
+    "gpt-oss": gpt_oss_config,
     "mixtral": mixtral_config,
     "qwen3-30b-a3b": qwen3_moe_config,
     "qwen3-235b-a22b": qwen3_moe_config,
+    "deepseek-v3.2": sparse_config,
     "deepseek": deepseek_config,
     "kimi": kimi_config,
     "llama": llama_config,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from simcluster.analysis import find_idle_gaps, instruction_times
 from simcluster.analysis.timeline import WAITS, break_down
 from simcluster.engine import Implementation, run
 from simcluster.program import HOST
-from simcluster.program.communication.host_calls import HostCalls
+from simcluster.simulation.compose.build import workload_of
 from tests.support.event_equality import assert_same_times
 from tests.support.linking import kernel_durations
 
@@ -35,28 +36,21 @@ WAYS = [(method, count) for method in Implementation for count in (1, 10**9)]
 """Implementations, with the classes of a part beside each other, or one by one."""
 
 
-def timed(built, method, many=None, **more):
+def timed(built, method, many=None, progress=None, **more):
     """What a built scenario does."""
-    spec, plan = built.scenario.spec, built.plan
-    arguments = {
-        "steps": spec.run.steps,
-        "dispatch": plan.execution.dispatch,
-        "algorithms": plan.execution.algorithms,
-        "fabric": built.fabric,
-        "host": HostCalls.of(plan),
-        "implementation": method,
-        **more,
-    }
-    if many is None:
-        return run(built.program, built.cluster, built.classes, **arguments)
-    with many_from(many):
-        return run(built.program, built.cluster, built.classes, **arguments)
+    workload = replace(workload_of(built), **more)
+    with nullcontext() if many is None else many_from(many):
+        return run(workload, progress, method)
 
 
 def assert_all_agree(built, **more):
     """Every time of every entry of every class, every duration, and the breakdown; the reference's timing."""
     reference = timed(built, Implementation.REFERENCE, 10**9, **more)
     assert not reference.many
+    for one in reference.classes:
+        # The processes record when kernels start, which others are taken to do when they are ready.
+        for begun, starts in zip(one.group.begun, one.starts, strict=True):
+            assert np.array_equal(begun.times[:, one.column], starts)
     for method, count in WAYS:
         timing = timed(built, method, count, **more)
         assert timing.many is (count == 1 and not built.cluster.mixed)

@@ -32,7 +32,7 @@ def linked_one_by_one(program, part, codes, steps):
 
     for index, run in enumerate(plan.executions * steps):
         code, slots = codes[run.code], program.codes[run.code].slots
-        for where, slot in code.incoming:
+        for slot, where in code.incoming:
             name = plan.buffer(run.instance, slots[slot].name), run.label(slots[slot].scope)
             for maker, position in written[name].items():
                 wait(code.streams[where], maker, position)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.engine import run
+from simcluster.engine import Workload, run
 from simcluster.program import partition_ranks
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario
@@ -141,7 +141,7 @@ def arrays(which: Scenario, feeds: dict[str, np.ndarray]) -> dict[str, dict[int,
     """What every rank makes in one step of a program that reads these feeds: value -> rank -> array."""
     built = build_scenario(which, unfold=True)
     program, classes = built.program, partition_ranks(built.program, built.cluster, unfold=True)
-    timing = run(program, built.cluster, classes, steps=1, dispatch=built.plan.execution.dispatch)
+    timing = run(Workload(program, built.cluster, classes, steps=1, dispatch=built.plan.execution.dispatch))
     parts = [program.part_of(rank) for rank in classes.representatives]
     source = Given(0, np.dtype("float64"))
     object.__setattr__(source, "feeds", feeds)

@@ -141,6 +141,7 @@ UNUSUAL = (
     "unequal routing",
     "propagation",
     "adapters",
+    "whole parameters",
     "piece as a graph",
 )
 """What small plans tell less about, or nothing."""
@@ -190,6 +191,9 @@ def unusual_scenario(kind: str, seed: int) -> Scenario:
         training["routing"] = draw.choice(["zipf:0.5", "zipf:1.2", "normal:0.3"])
     elif kind == "adapters":
         training["lora"] = {"rank": 8, "targets": draw.choice([["all-linear"], ["layers.1.*"]])}
+    elif kind == "whole parameters":
+        training["optimizer"] = "muon"
+        parallel["optimizer_sharding"] = {"states": True, "split": "parameters"}
     elif kind == "propagation":
         parallel |= {
             "propagate": True,

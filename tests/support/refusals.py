@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.support.compositions import (
+    HOSTED,
     MIXTURES,
     OFFLOAD,
     alike,
@@ -30,7 +31,7 @@ class Refusal:
     """Of complete rows to which it applies: whether nothing else that is chosen makes it possible."""
 
 
-WHOLE_GRADIENTS = ("nothing", "zero 1")
+WHOLE_GRADIENTS = ("nothing", "zero 1", "whole parameters")
 GROUPS = ("in groups of 2, some whole", "level 3, groups of 2")
 CUT_SEQUENCES = {"context", "ring"}
 REFUSALS = (
@@ -105,6 +106,24 @@ REFUSALS = (
             )
         ),
         "is on every device all along: it is gathered once per step, or cast",
+    ),
+    Refusal(
+        "Hosts have no figures for the products of an iteration on matrices.",
+        lambda row: row.get("optimizer") == "muon" and row.get("host") == "updates",
+        "the host's file has no figures for a gemm",
+    ),
+    Refusal(
+        "The owner of a whole parameter updates it where it is, and ranks that differ already cannot own.",
+        lambda row: (
+            row.get("sharding") == "whole parameters"
+            and (
+                bool(HOSTED[row.get("host", "nothing")])
+                or not {"optimizer_states", "parameters"}.isdisjoint(OFFLOAD.get(row.get("offload", ""), {}))
+                or row.get("model") == "mixture, uneven"
+            )
+        ),
+        "whole parameters on one rank: ",
+        lambda row: alike(row) > 1,
     ),
     Refusal(
         "Nobody holds the same as another, so no two ranks can share it.",

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import simpy
 
 from simcluster.engine.communication.fabric import NO_LINKS
-from simcluster.engine.linking.segments import PARTS
+from simcluster.engine.linking import PARTS
 from simcluster.engine.reference.flows import Network
+from simcluster.engine.reference.meetings import Meeting
 from simcluster.engine.reference.pace import Pace, slowed_segments
-from simcluster.engine.reference.streams import (
-    Stream,
-    run_kernels,
-    run_transfers,
-)
+from simcluster.engine.reference.streams import Stream, run_kernels, run_transfers
 
 AT_ONCE = None, 0
 """What an entry waits for that waits for nothing."""
@@ -31,12 +30,13 @@ def ran(segments, communications):
     env = simpy.Environment()
     pace = Pace(env)
     network = Network(env, NO_LINKS)
-    compute = Stream("compute", env, len(segments))
+    compute = Stream(env, len(segments))
     env.process(run_kernels(compute, [(AT_ONCE, each) for each in segments], pace))
     for begin, duration, taken in communications:
-        stream = Stream("data", env, 2)
-        entries = [(AT_ONCE, (begin, None, None)), (AT_ONCE, (duration, None, taken))]
-        env.process(run_transfers(stream, entries, network, pace))
+        stream = Stream(env, 2)
+        attend = Meeting(network).attend
+        entries = [partial(attend, begin), partial(attend, duration, (pace, taken))]
+        env.process(run_transfers(stream, [(AT_ONCE, entry) for entry in entries]))
     env.run()
     starts = np.array(compute.starts, dtype=np.int64)
     table = slowed_segments(pace).table(starts)

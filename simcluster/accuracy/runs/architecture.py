@@ -65,6 +65,12 @@ class Architecture:
         catalog = _catalog_sizes(self.model["use"]) if "use" in self.model else {}
         return bool({**catalog, **self.model}.get("mtp_layers"))
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether its attention is sparse."""
+        catalog = _catalog_sizes(self.model["use"]) if "use" in self.model else {}
+        return "sparse" in {**catalog.get("latent", {}), **self.model.get("latent", {})}
+
 
 def architecture_of(run: MeasuredRun) -> Architecture:
     """What a run trains. PlanError where neither its name nor its row say."""
@@ -141,7 +147,7 @@ def _with_sizes(run: MeasuredRun, model: dict[str, Any], *, of_row: bool) -> Arc
         if model.get("ffn") == experts["ffn"]:
             model.pop("ffn")
         if numbers := stated_numbers(run):
-            model["experts"] = numbers
+            model["experts"] = numbers | _without_groups(experts, numbers)
     if model.get("family") == "gpt" or str(model.get("use", "")).startswith("mpt"):
         longest = max(run.counts["seq_len"], int(model.get("max_positions", 0)))
         if model.get("positions", "learned") == "learned":
@@ -160,6 +166,13 @@ def _with_sizes(run: MeasuredRun, model: dict[str, Any], *, of_row: bool) -> Arc
     return Architecture(
         model, (f"the vocabulary is {whose}'s, {model['vocab']:,}: the row states none", *assumed)
     )
+
+
+def _without_groups(experts: Mapping[str, Any], numbers: Mapping[str, int]) -> dict[str, int]:
+    """One group of experts, where a cut model has too few for the groups of the whole one."""
+    members = numbers["count"] // experts["groups"]
+    few = members < experts["group_best"] or numbers["top_k"] > experts["kept_groups"] * members
+    return {"groups": 1, "kept_groups": 1, "group_best": 1} if few else {}
 
 
 def gated_size(hidden: int) -> int:

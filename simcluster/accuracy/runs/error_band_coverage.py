@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from fractions import Fraction
+from itertools import accumulate
 
 from simcluster.accuracy.runs.predict import RunFigure, RunPrediction
 from simcluster.deferred_dataclass import dataclass
@@ -71,14 +74,22 @@ def bands_of(runs: Sequence[RunError]) -> BandTable:
     """The bands of all kinds, and of kinds put together, of which there are runs enough.
 
     How much wider borrowed ones are: as much as nine of ten runs that borrow one need when the table is made
-    without their publisher, and never less than 1.
+    without their publisher, and never less than 1. Every publisher has the same weight there, because one
+    publisher's runs err alike, and what the table does not have is a publisher (Dunn, Wasserman, Ramdas,
+    Distribution-free prediction sets for two-layer hierarchical models, 2022).
     """
     needed = sorted(
-        abs(run.error) / nearest[1].nine_of_ten
+        (abs(run.error) / nearest[1].nine_of_ten, run.publisher)
         for run, nearest in _bands_without(runs, [run.publisher for run in runs], _own_bands)
         if nearest[0] != run.kind and nearest[1].nine_of_ten
     )
-    borrowed = needed[_nine_of_ten(len(needed))] if len(needed) >= LEAST_RUNS else 1.0
+    borrowed = 1.0
+    if len(needed) >= LEAST_RUNS:
+        counts = Counter(publisher for _, publisher in needed)
+        shares = accumulate(Fraction(1, counts[publisher] * len(counts)) for _, publisher in needed)
+        borrowed = next(
+            factor for (factor, _), share in zip(needed, shares, strict=True) if share >= Fraction(9, 10)
+        )
     return BandTable(_own_bands(runs).bands, max(1.0, borrowed))
 
 

@@ -80,10 +80,11 @@ class ParallelPlan:
     assumed: tuple[str, ...] = ()
 
 
-def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> ParallelPlan:
+def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False, sparse: bool = False) -> ParallelPlan:
     """The plan of a run under a framework profile; PlanError with what of it no scenario says.
 
-    ``mtp``: its model has multi-token prediction.
+    ``mtp``: its model has multi-token prediction; ``sparse``: sparse attention, whose heads share one latent
+    vector as keys and values.
     """
     tensor, context = run.count("tensor"), run.count("context")
     experts, assumed = _expert_ranks(run, profile)
@@ -119,12 +120,13 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False) -> Paral
         algorithm: str = words.algorithm
         assumed += (words.why,) if words.assumed else ()
         heads = run.count("heads")
+        kv_heads = 1 if sparse else run.count("kv_heads", heads)
         if algorithm == "levels" and "context" in experts.axes:
             raise PlanError("experts over ranks that share sequences on two levels")
         if algorithm == "levels":
-            entry = _rings_of_groups(parallel, context, tensor, heads, run.count("kv_heads", heads))
+            entry = _rings_of_groups(parallel, context, tensor, heads, kv_heads)
         elif algorithm == "ulysses":
-            entry = ulysses_entry({"tensor": tensor, "context": context}, heads, run.count("kv_heads", heads))
+            entry = ulysses_entry({"tensor": tensor, "context": context}, heads, kv_heads)
             if entry is None:
                 algorithm = "ring"
                 assumed += (

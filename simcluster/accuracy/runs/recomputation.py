@@ -46,7 +46,7 @@ def recomputation_of(run: MeasuredRun, block_of: str = "chunk") -> Recomputation
         return Recomputation({"layers": layers_by_block_method(int(block[1]), layers, stages, chunks)})
     if (chosen := _some_layers(words, layers)) is not None:
         return Recomputation({"layers": [f"layers.{{{','.join(map(str, chosen))}}}"]} if chosen else {})
-    words = re.sub(r"^select[ _]", "selective ", words)
+    words = re.sub(r"^select(?:[ _]|$)", "selective ", words).strip()
     if words in ("selective", "selective recompute", "selective recomputation", "selective checkpointing"):
         if run.words["framework"] == "torchtitan":
             said = (

@@ -1,12 +1,14 @@
 """Cells of a row as publishers spell them, in the words of the tables.
 
-``Stage 2`` is 2, ``1F1B Interleaved`` is ``interleaved-1f1b``, ``13,500 ms`` are 13.5 s.
+``Stage 2`` is 2, ``1F1B Interleaved`` is ``interleaved-1f1b``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+
+from simcluster.accuracy.runs.figure_spelling import plain_figure
 
 UNSTATED = ("", "-", "--", "?", "n/a", "na", "nan", "null", "unknown", "unstated", "not stated")
 """How cells say that nothing is known."""
@@ -66,47 +68,6 @@ _FORMATS = (
 )
 """Number formats: the longer names of some."""
 
-_METRICS = {
-    "mfu": ("model_flops_utilization",),
-    "hfu": ("hardware_flops_utilization",),
-    "tokens_per_s_per_gpu": (
-        "tokens_per_s_per_npu",
-        "tokens_per_s_per_device",
-        "tokens_per_gpu_per_s",
-        "tgs",
-    ),
-    "samples_per_s_per_gpu": ("samples_per_s_per_npu", "samples_per_s_per_device"),
-    "model_tflops_per_gpu": ("tflops_per_gpu", "tflops_per_npu", "model_tflops_per_npu"),
-    "step_time": ("iteration_time", "time_per_step", "time_per_iteration"),
-}
-"""Metrics by other names."""
-_METRIC_OF = {other: metric for metric, others in _METRICS.items() for other in others}
-
-_RATES = (
-    (re.compile(r"(?:tokens?|tok)/(?:s|sec|second)"), "tokens_per_s"),
-    (re.compile(r"(?:samples?|sequences?|seqs?|sentences?)/(?:s|sec|second)"), "samples_per_s"),
-)
-"""What a throughput counts, by its unit."""
-_PER_DEVICE = re.compile(r"(?:per |/) ?(?:gpu|npu|device|card|gcd|chip|p)\b|/p/")
-
-_SECONDS = {
-    "ms": 1e-3,
-    "msec": 1e-3,
-    "milliseconds": 1e-3,
-    "us": 1e-6,
-    "min": 60.0,
-    "minutes": 60.0,
-    "h": 3600.0,
-}
-_FRACTIONS = ("", "fraction", "ratio", "share", "1")
-"""Units of an MFU that may be a fraction of one."""
-_TERAFLOPS = (
-    (re.compile(r"p(?:eta)?flop", re.IGNORECASE), 1e3),
-    (re.compile(r"e(?:xa)?flop", re.IGNORECASE), 1e6),
-    (re.compile(r"g(?:iga)?flop", re.IGNORECASE), 1e-3),
-)
-
-
 _UNUSED = ("virtual_pipeline", "context", "expert", "kv_heads", "ffn", "vocab", "devices_per_host")
 """Counts that some write as 0 where there is none."""
 _KIBI = re.compile(r"([0-9]+)[kK]")
@@ -123,7 +84,7 @@ def plain_cells(written: Mapping[str, str]) -> dict[str, str]:
     for title, plain in _PLAIN.items():
         if title in cells:
             cells[title] = plain(cells[title])
-    return _plain_figure(cells)
+    return plain_figure(cells)
 
 
 def _letters(words: str) -> str:
@@ -173,41 +134,3 @@ _PLAIN: Mapping[str, Callable[[str], str]] = {
     "precision": _format,
     "offload": _offload,
 }
-
-
-def _plain_figure(cells: dict[str, str]) -> dict[str, str]:
-    """Metric, value and unit: throughputs by what their unit counts, times in seconds, shares in per cent."""
-    metric = re.sub(r"[^a-z0-9]+", "_", cells.get("metric", "").lower()).strip("_")
-    metric = _METRIC_OF.get(metric, metric)
-    unit = cells.get("unit", "").strip()
-    if metric == "throughput":
-        metric = _throughput(unit)
-    cells["metric"] = metric
-    cells["value"] = cells.get("value", "").rstrip("%").strip()
-    if cells.get("value", "").lower() in ("oom", "out of memory"):
-        return cells | {"metric": "oom", "value": "oom"}
-    factor = _factor(metric, unit, cells.get("value", ""))
-    if factor != 1.0:
-        try:
-            cells["value"] = repr(float(cells["value"].replace(",", "")) * factor)
-        except ValueError:  # the reader of figures says what is wrong with it
-            return cells
-    return cells
-
-
-def _throughput(unit: str) -> str:
-    for expression, metric in _RATES:
-        if expression.search(unit.lower()):
-            return f"{metric}_per_gpu" if _PER_DEVICE.search(unit.lower()) else metric
-    return "throughput"
-
-
-def _factor(metric: str, unit: str, value: str) -> float:
-    """By what a value is multiplied to be in its metric's unit; MFU below one without a unit is a share."""
-    if metric == "step_time":
-        return _SECONDS.get(unit.lower(), 1.0)
-    if "tflops" in metric:
-        return next((factor for expression, factor in _TERAFLOPS if expression.match(unit)), 1.0)
-    if metric in ("mfu", "hfu") and "%" not in value and unit.lower() in _FRACTIONS:
-        return 100.0 if value.startswith(("0.", ".")) else 1.0
-    return 1.0

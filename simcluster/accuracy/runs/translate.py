@@ -48,7 +48,9 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
     offloading, adapters = offloading_of(run), adapters_of(run, framework.profile)
     called = precision.called or run.words["precision"]
     practices = _Practices.of(run, framework.profile, called, "lamb" if "LAMB" in notes else "adamw")
-    parallel = parallel_plan(run, framework.profile, mtp=architecture.has_mtp_layers)
+    parallel = parallel_plan(
+        run, framework.profile, mtp=architecture.has_mtp_layers, sparse=architecture.is_sparse
+    )
     data = {
         "simcluster": 1,
         "name": run.name,

@@ -64,7 +64,12 @@ class _TimeUse:
         sizes = np.array(self.placed.classes.sizes, dtype=np.int64)[np.array(indices)]
         first = self.placed.classes.representatives[indices[0]]
         self._add_kernels(group, sizes, self.placed.cluster.fleet([first]).device)
-        under_way = ((group.ends - group.starts) * sizes).sum(axis=1)
+        under_way = np.zeros(group.group.part.num_entries, dtype=np.int64)
+        for number, entries, _ in group.group.part.communication():
+            begun = group.begun[number]
+            of_meeting = np.zeros(begun.times.shape[1], dtype=np.int64)
+            np.add.at(of_meeting, begun.meeting, sizes)
+            under_way[entries] = group.ends[entries] @ sizes - begun.times @ of_meeting
         for place, spent, count in group.group.part.sums_by_place(under_way):
             known = self.moved.setdefault(place, np.zeros(2, dtype=np.int64))
             known += spent, count * int(sizes.sum())

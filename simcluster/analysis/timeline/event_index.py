@@ -74,11 +74,11 @@ class EventIndex:
     def _times(self, chosen: Ints | slice, timing: GroupTiming, columns: slice) -> Ints:
         """When chosen instructions start, then when they end, then their arrivals; and time 0."""
         entry, kernel, place = (known[chosen] for known in (self.entry, self.kernel, self.place_in_entry))
-        count, width = len(entry), timing.starts[:1, columns].shape[1]
+        count, width = len(entry), timing.ends[:1, columns].shape[1]
         times = np.zeros((3 * count + 1, width), dtype=np.int64)
         by_event = times[:-1].reshape(3, count, width)
-        for event, recorded in {START: timing.starts, END: timing.ends, ARRIVAL: timing.arrivals}.items():
-            by_event[event] = recorded[:, columns][entry]
+        by_event[ARRIVAL], by_event[START] = timing.begins(entry, columns)
+        by_event[END] = timing.ends[entry, columns]
         rows = np.flatnonzero(kernel != NOTHING)
         entry, kernel, place = entry[rows], kernel[rows], place[rows]
         begun = by_event[START][rows]
@@ -138,7 +138,7 @@ def _slow(times: Ints, rows: Ints, entry: Ints, place: Ints, timing: GroupTiming
     The kernels of some ``rows`` are in an ``entry`` each, at a ``place`` in it: -1 is none.
     """
     part = timing.group.part
-    for column, number in enumerate(range(timing.starts.shape[1])[columns]):
+    for column, number in enumerate(range(timing.ends.shape[1])[columns]):
         slowed = timing.slowed.get(number)
         if slowed is not None:
             first = np.full(part.num_entries, NOTHING, dtype=np.int64)

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, ClassTiming, GroupTiming, LinkedPart
@@ -121,14 +120,16 @@ class GroupGaps:
 
     def _first_pieces(self, rows: _Waits) -> Generator[GapPieces, None, tuple[Ints, ...]]:
         """The pieces due to the awaited entries themselves; gives what is left."""
-        starts, arrivals, ends = self._times
+        times, every = self._times, slice(None)
         # The last entry that prolonged a gap is charged with all of it.
-        until, own = starts.take(rows.last, axis=0), starts.take(rows.entry, axis=0)
-        since, before = ends.take(rows.first - 1, axis=0), ends.take(rows.entry - 1, axis=0)
-        since[rows.first == self._part.kernels.start] = before[rows.entry == self._part.kernels.start] = 0
-        until = np.where((own == until) & (own > before), until, since)
-        begun = np.maximum(since, np.minimum(until, starts.take(rows.awaited, axis=0)))
-        ready = np.maximum(since, np.minimum(begun, arrivals.take(rows.awaited, axis=0)))
+        before, over = times.ends[self._part.previous[rows.entry]], times.ends[rows.awaited]
+        since = times.ends[self._part.previous[rows.first]]
+        later = np.flatnonzero(rows.last > rows.entry)
+        over[later] = np.where(over[later] == times.ready(rows.last[later], every), over[later], 0)
+        until = np.where(over > before, over, since)
+        ready, begun = times.begins(rows.awaited, every)
+        begun = np.maximum(since, np.minimum(until, begun))
+        ready = np.maximum(since, np.minimum(begun, ready))
         gap, column, awaited = rows.gap[:, None], np.arange(len(self.columns))[None], rows.awaited[:, None]
         running, late = self._causes[:, self._stream_of[awaited]]
         yield GapPieces(gap, column, begun, until, running, awaited)
@@ -138,14 +139,13 @@ class GroupGaps:
 
     def _followed(self, left: Sequence[tuple[Ints, ...]]) -> Iterator[GapPieces]:
         """The pieces of what is left of gaps, back through what the awaited entries had to wait for."""
-        starts, arrivals, _ = self._times
         gap, column, since, until, entry = map(np.concatenate, zip(*left, strict=True))
         while len(gap):
-            begun = np.maximum(since, np.minimum(until, starts[entry, column]))
+            ready, begun = self._times.begins(entry, column)
+            begun = np.maximum(since, np.minimum(until, begun))
             # Ready but not started: the other members of the group are late. No kernel is.
-            ready = np.maximum(since, np.minimum(begun, arrivals[entry, column]))
+            ready = np.maximum(since, np.minimum(begun, ready))
             stream = self._stream_of[entry]
-            ready = np.where(stream == self._part.compute, begun, ready)
             running, late = self._causes[:, stream]
             yield GapPieces(gap, column, begun, until, running, entry)
             yield GapPieces(gap, column, ready, begun, late, entry)
@@ -157,8 +157,8 @@ class GroupGaps:
     def _before(self, gap: Ints, column: Ints, since: Ints, until: Ints, entry: Ints) -> tuple[Ints, ...]:
         """What an entry waited for until it was ready: its awaited entry, or the one before on its stream."""
         awaited = self._part.awaited[entry]
-        by_wait = (awaited != NOTHING) & (self._times[2][awaited, column] >= until)
-        entry = np.where(by_wait, awaited, np.where(self._is_first[entry], NOTHING, entry - 1))
+        by_wait = (awaited != NOTHING) & (self._times.ends[awaited, column] >= until)
+        entry = np.where(by_wait, awaited, self._part.previous[entry])
         known = entry != NOTHING
         return tuple(values[known] for values in (gap, column, since, until, entry))
 
@@ -166,7 +166,7 @@ class GroupGaps:
         """From the last kernel to the end of the run: its own communication first, then the others. What the
         host does then is left: it is cut by what that waited for.
         """
-        part, ends = self._part, self._times[2]
+        part, ends = self._part, self._times.ends
         columns = np.arange(len(self.columns))
         has_kernels = self._part.kernels.stop > self._part.kernels.start
         idle = ends[self._part.kernels.stop - 1] if has_kernels else np.zeros(len(columns), dtype=np.int64)
@@ -185,13 +185,11 @@ class GroupGaps:
         return tuple(values[by_host] for values in (gap, columns, idle, over, entries))
 
     @cached_property
-    def _times(self) -> tuple[Ints, Ints, Ints]:
-        """Starts, arrivals and ends [entries, columns]."""
-        times = self.timing.starts, self.timing.arrivals, self.timing.ends
+    def _times(self) -> GroupTiming:
+        """The times of these columns only."""
         if list(self.columns) == list(range(len(self.timing.group.indices))):
-            return times
-        starts, arrivals, ends = (column_times[:, self.columns] for column_times in times)
-        return starts, arrivals, ends
+            return self.timing
+        return self.timing.chosen(self.columns)
 
     @property
     def _part(self) -> LinkedPart:
@@ -210,11 +208,6 @@ class GroupGaps:
     def _stream_of(self) -> Ints:
         """By entry its stream."""
         return np.repeat(np.arange(len(self._part.streams)), np.diff(self._part.begins))
-
-    @cached_property
-    def _is_first(self) -> NDArray[np.bool_]:
-        """By entry whether it is the first of its stream."""
-        return np.asarray(np.diff(self._stream_of, prepend=NOTHING) != 0)
 
     @cached_property
     def _waits(self) -> _Waits:

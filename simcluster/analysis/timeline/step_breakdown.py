@@ -56,13 +56,16 @@ def break_down(program: Program, timing: Timing, num_stages: int) -> StepBreakdo
     lost: defaultdict[int, Ints] = defaultdict(lambda: np.zeros(count, dtype=np.int64))
     for group in timing.groups:
         part, indices = group.group.part, np.array(group.group.indices)
-        spent[indices] = group.ends[part.kernels].sum(axis=0) - group.starts[part.kernels].sum(axis=0)
         for code, executions in part.by_code().items():
             instructions = program.codes[code].instructions
             computes = np.array([i.action is InstructionKind.COMPUTE for i in instructions], dtype=bool)
             priced = group.group.codes[code]
             busy[indices] += len(executions) * priced.duration[computes].sum(axis=0)
             host[indices] += len(executions) * priced.host[computes].sum(axis=0)
+        spent[indices] = busy[indices]
+        if group.slowed:
+            entries = np.arange(part.kernels.start, part.kernels.stop)
+            spent[indices] = (group.ends[entries] - group.ready(entries, slice(None))).sum(axis=0)
         gaps = GroupGaps(group, range(len(indices)), program.stage_axis, causes)
         for piece in gaps.pieces(timing.end, num_stages):
             waited = piece.end - piece.start

@@ -237,12 +237,14 @@ def _sockets(found: HostGraph, host: Host) -> None:
             labels = f"{one}-{other}", f"{other}-{one}"
             _pair(found, "sockets", labels, ends, between, SOCKET, "host.processors.between")
     source = "host.processors.memory_bandwidth"
-    memory = Link((host.memory_bandwidth or asked) / host.numa_nodes, 1.0, 2 * host.pcie.latency)
+    said = host.memory_bandwidth
+    # All devices may be beside one NUMA node of several.
+    memory = Link(said / host.numa_nodes if said else asked, 1.0, 2 * host.pcie.latency)
     for part in range(host.numa_nodes):
         socket = f"socket.{host.socket_of_numa(part)}"
         found.both_ways("memory.{}", str(part), f"memory.{part}", socket, memory, MEMORY, source)
-    if host.memory_bandwidth or host.cores:
-        cores = Link((host.memory_bandwidth or asked) / host.sockets, 1.0, 0.0)
+    if said or host.cores:
+        cores = Link(said / host.sockets if said else asked, 1.0, 0.0)
         for number in range(host.sockets):
             place, socket = f"cores.{number}", f"socket.{number}"
             found.both_ways("cores.{}", str(number), place, socket, cores, MEMORY, source)

@@ -1,8 +1,9 @@
 """Who meets in collectives and transfers, how they do it, and what that puts on which links."""
 
 from simcluster.engine.communication.choices import Choices
-from simcluster.engine.communication.class_meetings import ClassGates, Who, gate_reason, meeting_of
+from simcluster.engine.communication.class_meetings import ClassGates, Who, meeting_of
 from simcluster.engine.communication.fabric import (
+    MOST,
     NEVER,
     NO_LINKS,
     Background,
@@ -12,9 +13,9 @@ from simcluster.engine.communication.fabric import (
     Links,
     Moves,
     Transfer,
+    Vectors,
 )
-from simcluster.engine.communication.load_vectors import MOST, Vectors
-from simcluster.engine.communication.rank_classes import classes_on_links, classes_together
+from simcluster.engine.communication.link_loads import classes_on_links, classes_together
 
 __all__ = [
     "MOST",
@@ -33,6 +34,5 @@ __all__ = [
     "Who",
     "classes_on_links",
     "classes_together",
-    "gate_reason",
     "meeting_of",
 ]

@@ -55,18 +55,14 @@ class Choices:
             return None
         choice = self.of(index, instruction)
         if instruction.action is InstructionKind.COPY:
-            return self._copied(instruction, choice)
+            # No units, and of the memory what arrives there or leaves it.
+            if instruction.operation not in (HostPath.TO_DEVICE, HostPath.FROM_DEVICE) or not choice.phases:
+                return None
+            return 0, sum(phase.num_bytes for phase in choice.phases) / choice.transfer
         where, operation = self.where(index, instruction), Operation(instruction.operation)
         sent = operation.bus_factor(where.num_ranks) * instruction.num_bytes
         traffic = device.communication.traffic(operation, sent, choice.seconds)
         return device.communication.units(where), traffic
-
-    @staticmethod
-    def _copied(instruction: Instruction, choice: AlgorithmChoice) -> tuple[int, float] | None:
-        """What a copy takes of its device: no units, and of its memory what arrives there or leaves it."""
-        if instruction.operation not in (HostPath.TO_DEVICE, HostPath.FROM_DEVICE) or not choice.phases:
-            return None
-        return 0, sum(phase.num_bytes for phase in choice.phases) / choice.transfer
 
     def where(self, index: int, instruction: Instruction) -> GroupPlacement:
         """Where those are who meet in it."""

@@ -60,8 +60,3 @@ class ClassGates:
 def _resolved(gate: StepGate, rank: int) -> StepGate:
     """The gate as the engine knows it: that of a rank, if it is its own."""
     return StepGate(gate.name, rank) if gate.rank == OWN else gate
-
-
-def gate_reason(gate: StepGate, counted: int, count: int) -> str:
-    """What keeps somebody at a gate, for the report of a run that cannot end."""
-    return f"gate '{gate}', which has counted {counted} of {count}"

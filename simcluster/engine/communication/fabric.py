@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
-from simcluster.engine.communication.load_vectors import Vectors
-from simcluster.number_arrays import Floats
+from simcluster.number_arrays import Floats, Ints, offsets
 from simcluster.program import Instruction
 
 NEVER = 2**62
 """A time (ns) that does not come."""
 
+GRAIN = 2.0**-20
+"""Loads are multiples of this, so that their sums are exact in float64 in any order."""
 
-@dataclass(frozen=True, slots=True)
-class FlowPhase:
+MOST = 2.0**33
+"""Below this, sums of multiples of ``GRAIN`` fit the 53 bits of a float64."""
+
+
+class FlowPhase(NamedTuple):
     """Bytes that flow with one load vector: those on a link with load 1, at most ``cap`` bytes/s of them."""
 
     vector: int
@@ -63,28 +68,61 @@ class Transfer:
         """
         if not self.late:
             return self.latency_ns
-        lasting = self.latency_ns + sum(late.delay for late in self.late if late.for_good)
-        passing = [late for late in self.late if not late.for_good]
-        if for_good or not passing:
-            return lasting
+        lates = [late for late in self.late if late.for_good or not for_good]
         left, at = Fraction(1), now
-        for moment in sorted({time for late in passing for time in (late.begin, late.end) if time}):
-            if moment <= at:
-                continue
-            whole = lasting + sum(late.delay for late in passing if late.holds(at))
-            if at + left * whole <= moment:
-                return round(at + left * whole) - now
+        moments = {time for late in lates for time in (late.begin, late.end) if time and time > now}
+        for moment in (*sorted(moments), NEVER):
+            whole = self.latency_ns + sum(late.delay for late in lates if late.holds(at))
+            over = at + left * whole
+            if over <= moment:
+                break
             left, at = left - Fraction(moment - at, whole), moment
-        whole = lasting + sum(late.delay for late in passing if late.holds(at))
-        return round(at + left * whole) - now
+        return round(over) - now
 
 
 Moves = int | Transfer
 """What a communication entry takes: nanoseconds, or bytes over shared links."""
 
 
-@dataclass(frozen=True, slots=True)
-class CapacityChange:
+@dataclass(frozen=True)
+class Vectors:
+    """Load vectors, row ``v`` the entries ``offsets[v]:offsets[v + 1]`` of ``links`` and ``loads``.
+
+    A load is what one byte of a flow puts on one link: 1 on the flow's slowest link; where a flow stands
+    for many equal ones, the sum of all of them on one link. Raises ValueError for loads that are not positive
+    multiples of ``GRAIN`` below ``MOST`` and for a row that names a link twice.
+    """
+
+    offsets: Ints
+    links: Ints
+    loads: Floats
+
+    def __post_init__(self) -> None:
+        exact = self.loads / GRAIN == np.rint(self.loads / GRAIN)
+        if not (exact & (self.loads > 0) & (self.loads < MOST)).all():
+            raise ValueError("a load must be a positive multiple of 2^-20 below 2^33")
+        if self.links.size and self.links.min() < 0:
+            raise ValueError("a link number must not be negative")
+        row = np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        pairs = row * (int(self.links.max(initial=0)) + 1) + self.links
+        if len(np.unique(pairs)) < len(pairs):
+            raise ValueError("a vector names a link twice")
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[tuple[int, float]]]) -> Vectors:
+        """Vectors from (link, load) pairs per row."""
+        pairs = [pair for row in rows for pair in row]
+        return cls(
+            offsets([len(row) for row in rows]),
+            np.array([link for link, _ in pairs], dtype=np.int64),
+            np.array([load for _, load in pairs], dtype=np.float64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+class CapacityChange(NamedTuple):
     """From ``time`` (ns) on, ``link`` carries ``capacity`` bytes/s."""
 
     time: int
@@ -132,11 +170,9 @@ class Links:
     def rates(self) -> list[float]:
         """By vector the bytes/s of a flow that shares no link."""
         vectors = self.vectors
-        rates = np.full(len(vectors), np.inf)
-        loading = np.flatnonzero(np.diff(vectors.offsets))
-        if loading.size:
-            shares = self.capacity[vectors.links] / vectors.loads
-            rates[loading] = np.minimum.reduceat(shares, vectors.offsets[loading])
+        rates, rows = np.full(len(vectors), np.inf), np.arange(len(vectors))
+        shares = self.capacity[vectors.links] / vectors.loads
+        np.minimum.at(rates, np.repeat(rows, np.diff(vectors.offsets)), shares)
         return list(rates.tolist())
 
     def times(self, transfer: Transfer) -> list[int]:

@@ -1,4 +1,4 @@
-"""The links that a Program's collectives and transfers share, as flows over classes of links."""
+"""The classes of a Program's ranks on a cluster, and the links that they share, as classes too."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from itertools import pairwise
 import numpy as np
 
 from simcluster.cluster import Cluster, nanoseconds
-from simcluster.collectives import AlgorithmChoice, Operation, algorithm_routine
+from simcluster.collectives import AlgorithmChoice, Operation, Selection, algorithm_routine
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication.choices import Choices
 from simcluster.engine.communication.fabric import (
+    GRAIN,
     Background,
     CapacityChange,
     Fabric,
@@ -19,53 +20,100 @@ from simcluster.engine.communication.fabric import (
     Late,
     Links,
     Transfer,
+    Vectors,
 )
-from simcluster.engine.communication.load_vectors import GRAIN, Vectors
-from simcluster.number_arrays import offsets
+from simcluster.number_arrays import Floats, Ints, offsets
 from simcluster.program import (
     TRANSFERS,
     Axes,
+    CollectiveRequests,
     GroupLoads,
     Instruction,
     InstructionKind,
     PhaseKey,
+    Program,
     ProgramLoads,
     RankClasses,
+    TenantLoad,
     is_send_stream,
+    load_program,
+    partition_tenants,
     peer_is_next_stage,
     phase_key,
 )
 
 
-def build_fabrics(parts: Sequence[tuple[ProgramLoads, Choices]]) -> list[Fabric]:
-    """The links of a cluster as the classes of several Programs share them, for each Program.
+def classes_on_links(
+    program: Program,
+    cluster: Cluster,
+    algorithms: Selection,
+    *,
+    unfold: bool = False,
+    loads: ProgramLoads | None = None,
+) -> tuple[RankClasses, Fabric]:
+    """The classes of a Program's ranks on a cluster, told apart by what they load too, and the links.
 
-    Their classes must be those of one partition, and the links are one object.
+    With ``unfold`` every rank is its own class. ``loads`` are those of the Program, where they are known.
+    Raises PlanError for what cannot be done so.
     """
+    known = [loads] if loads else None
+    return classes_together([(program, cluster, algorithms)], unfold=unfold, loads=known)[0]
+
+
+def classes_together(
+    programs: Sequence[tuple[Program, Cluster, Selection]],
+    *,
+    unfold: bool = False,
+    loads: Sequence[ProgramLoads] | None = None,
+) -> list[tuple[RankClasses, Fabric]]:
+    """The same for Programs that run at once, each on its part of one cluster; the links are common."""
+    on = [(program, cluster) for program, cluster, _ in programs]
+    requests = [CollectiveRequests(program, algorithms) for program, _, algorithms in programs]
+    loads = loads or [load_program(*who, request) for who, request in zip(on, requests, strict=True)]
+    tenants = [TenantLoad(*who, own.loading) for who, own in zip(on, loads, strict=True)]
+    classes = partition_tenants(tenants, unfold=unfold)
+    choices = [
+        Choices(own, cluster, request)
+        for own, (_, cluster), request in zip(classes, on, requests, strict=True)
+    ]
+    return list(zip(classes, _build_fabrics(loads, choices), strict=True))
+
+
+def _build_fabrics(loads: Sequence[ProgramLoads], choices: Sequence[Choices]) -> list[Fabric]:
+    """The links of a cluster as the classes of several Programs share them, one object, for each Program."""
     first: list[dict[Axes, list[int]]] = []
     rows: list[GroupLoads] = []
     count = 0
-    for _, choices in parts:
-        flows = choices.classes.flows
+    for own in choices:
+        flows = own.classes.flows
         first.append({})
         for axes, patterns in (*flows.groups.items(), (TRANSFERS, flows.transfers)):
             first[-1][axes] = []
-            for loads in patterns:
+            for pattern in patterns:
                 first[-1][axes].append(count)
-                rows.append(loads)
-                count += len(loads)
-    any_of = parts[0][1]
-    capacity, changes = _capacities(any_of.cluster, any_of.classes)
-    background = list(_background(any_of.cluster, any_of.classes))
-    links = Links(
-        capacity,
-        _vectors([*rows, *(loads for loads, _ in background)]),
-        changes,
-        tuple(Background(count + place, *rate) for place, (_, rate) in enumerate(background)),
+                rows.append(pattern)
+                count += len(pattern)
+    cluster, links = choices[0].cluster, choices[0].classes.flows.links.first
+    # What others send: a flow on each class of links that carries it.
+    others = [
+        (link, traffic)
+        for traffic in cluster.background
+        for link in np.flatnonzero(np.isin(links, traffic.links)).tolist()
+    ]
+    alone = np.array([link for link, _ in others], dtype=np.int64)
+    rows.append(GroupLoads.of(np.arange(len(alone) + 1), alone, np.ones(len(alone))))
+    lengths, loaded, units = map(
+        np.concatenate, zip(*((np.diff(row.offsets), row.links, row.loads) for row in rows), strict=True)
     )
+    background = tuple(
+        Background(number, traffic.rate, traffic.begin_ns, traffic.end_ns)
+        for number, (_, traffic) in enumerate(others, count)
+    )
+    capacity, changes = _capacities(cluster, links)
+    every = Links(capacity, Vectors(offsets(lengths), loaded, units * GRAIN), changes, background)
     return [
-        Fabric(links, _Wired(choices, loaded.patterns, links.vectors, begins).transfer)
-        for (loaded, choices), begins in zip(parts, first, strict=True)
+        Fabric(every, _Wired(own, known.patterns, every.vectors, begins).transfer)
+        for own, known, begins in zip(choices, loads, first, strict=True)
     ]
 
 
@@ -128,36 +176,20 @@ class _Wired:
         return algorithm_routine(choice.algorithm, operation, where, self.choices.cluster).hops
 
 
-def _vectors(parts: Sequence[GroupLoads]) -> Vectors:
-    none = np.zeros(0, dtype=np.int64)
-    lengths, links, rows = (
-        np.concatenate([none, *columns])
-        for columns in (
-            [np.diff(loads.offsets) for loads in parts],
-            [loads.links for loads in parts],
-            [loads.loads for loads in parts],
-        )
-    )
-    return Vectors(offsets(lengths), links, rows * GRAIN)
-
-
-def _capacities(cluster: Cluster, classes: RankClasses) -> tuple[np.ndarray, tuple[CapacityChange, ...]]:
-    """Bytes/s of a link of each class as the run begins, and what changes later."""
-    links = classes.flows.links.first
+def _capacities(cluster: Cluster, links: Ints) -> tuple[Floats, tuple[CapacityChange, ...]]:
+    """Bytes/s of links, one of each class, as the run begins, and what changes later."""
     nominal = cluster.topology.rates(links)
     touching = [(change, np.isin(links, change.links)) for change in cluster.link_changes if change.rate != 1]
-    moments = {change.begin_ns for change, _ in touching} | {
-        change.end_ns for change, _ in touching if change.end_ns is not None
-    }
+    moments = {moment for change, _ in touching for moment in (change.begin_ns, change.end_ns) if moment}
 
-    def at(moment: int) -> np.ndarray:
+    def at(moment: int) -> Floats:
         now = nominal.copy()
         for change, changed in touching:
             if change.begin_ns <= moment and (change.end_ns is None or moment < change.end_ns):
                 now[changed] *= change.rate
         return now
 
-    times = [0, *sorted(moments - {0})]
+    times = [0, *sorted(moments)]
     changes = [
         CapacityChange(moment, link, float(now[link]))
         for before, moment in pairwise(times)
@@ -165,17 +197,3 @@ def _capacities(cluster: Cluster, classes: RankClasses) -> tuple[np.ndarray, tup
         for link in np.flatnonzero(now != at(before)).tolist()
     ]
     return at(0), tuple(changes)
-
-
-def _background(
-    cluster: Cluster, classes: RankClasses
-) -> Iterator[tuple[GroupLoads, tuple[float, int, int | None]]]:
-    """What others send: a flow on each class of links that carries it."""
-    links = classes.flows.links.first
-    for traffic in cluster.background:
-        for link in np.flatnonzero(np.isin(links, traffic.links)).tolist():
-            ends = np.array([0, 1], dtype=np.int64)
-            alone = GroupLoads(
-                ends, np.array([link], dtype=np.int64), np.array([round(1 / GRAIN)], dtype=np.int64)
-            )
-            yield alone, (traffic.rate, traffic.begin_ns, traffic.end_ns)

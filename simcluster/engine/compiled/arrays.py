@@ -54,15 +54,15 @@ slice; why the run has failed.
 
 record(
     "streams",
-    "first_entry length class_stream kernels pace workload times stride row done mode wait_until "
-    "first_waiter next_waiter next_member phase carried_since",
+    "first_entry length class_stream kernels pace workload times stride begun meetings row done mode "
+    "wait_until first_waiter next_waiter next_member phase carried_since",
 )
 """A stream: its first entry (equal classes share entries), and how many it has; the first stream of its
 class; 1 if it runs kernels; the pace of its class's kernels, or ``NONE`` if nothing slows them; its workload;
-where the times of its first entry are recorded, and how far those of the next are from them; its first
-segment, or its first kind of communication. Then how many entries have ended, and where it goes on; the
-position it waits for, who waits for it, and who waits for the same after it; who has arrived at the same
-meeting after it; the phase that it carries, and since when.
+where the end of its first entry is recorded, and how far that of the next is from it; where its start is, if
+it communicates, and how far that of the next; its first segment, or its first kind of communication. Then how
+many entries have ended, and where it goes on; the position it waits for, who waits for it, and who waits for
+the same after it; who has arrived at the same meeting after it; the phase that it carries, and since when.
 """
 
 record("entries", "wait_stream wait_position what")
@@ -167,7 +167,7 @@ record("stretched", "pace entry first_kernel")
 Arrays = namedtuple(
     "Arrays",
     "totals streams entries kinds transfers phases vectors loads slots links nodes segments work paces "
-    "part_end workloads changes traffic heap stack touched marked found starts arrivals ends stretched "
+    "part_end workloads changes traffic heap stack touched marked found begun ends stretched "
     "kernel_end gated opens gates",
 )
 """A run: what it is made of, and where it is; those of ``KINDS`` are records, the others integers.
@@ -175,8 +175,9 @@ Arrays = namedtuple(
 ``work`` has by part of a kernel its nanoseconds at full rate, ``part_end`` by part of the segments that run
 when it ends at the rates of now, ``kernel_end`` by kernel of slowed segments when it ended. ``stack`` are
 the streams that go on at this instant, the next one last; ``touched`` the links on which something changed at
-this instant, then those reached from them; ``marked`` those of one round of finding rates. ``starts``,
-``arrivals`` (of communication) and ``ends`` are times by entry of every stream: those of one group and stream
-after another, in rows of the classes. The ``heap`` is a binary heap of events: the earliest first, of one
-time by their order; ``changes`` are in the order of their times.
+this instant, then those reached from them; ``marked`` those of one round of finding rates. ``begun``
+(when communication starts) and ``ends`` are times by entry of every stream, those of one group and stream
+after another: in rows of those who always meet, and in rows of the classes, one more behind each group. The
+``heap`` is a binary heap of events: the earliest first, of one time by their order; ``changes`` are in the
+order of their times.
 """

@@ -42,35 +42,34 @@ def _span(r: Arrays, slot: int, rate: float) -> float:
 @compiled
 def _set_rate(r: Arrays, slot: int, rate: float) -> None:
     """Gives a flow another rate from now on."""
-    now = r.totals[0].now
-    if r.slots[slot].rate != 0.0 and now > r.slots[slot].since:
-        gone = r.slots[slot].rate * ((now - r.slots[slot].since) * 1e-9)
-        r.slots[slot].left = max(0.0, r.slots[slot].left - gone)
-    r.slots[slot].since, r.slots[slot].rate, r.slots[slot].ends = now, rate, NONE
+    now, flow = r.totals[0].now, r.slots[slot]
+    if flow.rate != 0.0 and now > flow.since:
+        flow.left = max(0.0, flow.left - flow.rate * ((now - flow.since) * 1e-9))
+    flow.since, flow.rate, flow.ends = now, rate, NONE
     span = _span(r, slot, rate)
     if span < float(NEVER - now):
-        r.slots[slot].ends = add_event(r, now + int(span), FLOW_ENDS, slot)
+        flow.ends = add_event(r, now + int(span), FLOW_ENDS, slot)
 
 
 @compiled
 def begin_flow(r: Arrays, slot: int, vector: int, num_bytes: float, cap: float) -> None:
     """Puts a flow on its links."""
-    r.slots[slot].vector, r.slots[slot].cap, r.slots[slot].left = vector, cap, num_bytes
-    r.slots[slot].since, r.slots[slot].rate, r.slots[slot].ends = r.totals[0].now, 0.0, NONE
-    alone = True
-    node = r.slots[slot].first_node
+    flow, alone = r.slots[slot], True
+    flow.vector, flow.cap, flow.left = vector, cap, num_bytes
+    flow.since, flow.rate, flow.ends = r.totals[0].now, 0.0, NONE
+    node = flow.first_node
     for entry in loads_of(r, slot):
-        link = r.loads[entry].link
-        last = r.links[link].last_node
+        link = r.links[r.loads[entry].link]
+        last = link.last_node
         r.nodes[node].previous, r.nodes[node].next = last, NONE
         if last == NONE:
-            r.links[link].first_node = node
+            link.first_node = node
         else:
             alone = False
             r.nodes[last].next = node
-        r.links[link].last_node = node
+        link.last_node = node
         node += 1
-    r.totals[0].cost += node - r.slots[slot].first_node
+    r.totals[0].cost += node - flow.first_node
     if alone:
         rate = rate_alone(r, slot)
         # Others that start at this very instant may slow what would end in it.
@@ -83,22 +82,20 @@ def begin_flow(r: Arrays, slot: int, vector: int, num_bytes: float, cap: float) 
 @compiled
 def finish_flow(r: Arrays, slot: int) -> None:
     """Takes a flow off its links; who shared one with it is looked at again."""
-    r.slots[slot].rate, r.slots[slot].ends = 0.0, NONE
-    met = False
-    node = r.slots[slot].first_node
+    flow, met = r.slots[slot], False
+    flow.rate, flow.ends = 0.0, NONE
+    node = flow.first_node
     for entry in loads_of(r, slot):
-        link = r.loads[entry].link
-        before, behind = r.nodes[node].previous, r.nodes[node].next
-        if before == NONE:
-            r.links[link].first_node = behind
+        link, own = r.links[r.loads[entry].link], r.nodes[node]
+        if own.previous == NONE:
+            link.first_node = own.next
         else:
-            r.nodes[before].next = behind
-        if behind == NONE:
-            r.links[link].last_node = before
+            r.nodes[own.previous].next = own.next
+        if own.next == NONE:
+            link.last_node = own.previous
         else:
-            r.nodes[behind].previous = before
-        if r.links[link].first_node != NONE:
-            met = True
+            r.nodes[own.next].previous = own.previous
+        met = met or link.first_node != NONE
         node += 1
     if met:
         _touch_row(r, slot)

@@ -43,95 +43,90 @@ def _span(r: Arrays, work: int, millionths: int, rate: int) -> int:
 
 
 @compiled
+def _num_parts(r: Arrays, segment: int) -> int:
+    """How many parts the kernels of a segment have."""
+    return r.segments[segment + 1].first_part - r.segments[segment].first_part
+
+
+@compiled
 def _end_parts(r: Arrays, pace: int, part: int, time: int, units: int, memory: int) -> int:
     """Finds the ends of all parts from one on, which begins at ``time``, at these rates; that of the last."""
-    segment = r.paces[pace].segment
-    base, first = r.segments[segment].first_part, r.paces[pace].first_part
-    count = r.segments[segment + 1].first_part - base
+    own = r.paces[pace]
+    base, count = r.segments[own.segment].first_part, _num_parts(r, own.segment)
     r.totals[0].cost += count - part
     for number in range(part, count):
         time = time_behind(r, time, _span(r, r.work[base + number], 0, _rate(number, units, memory)))
-        r.part_end[first + number] = time
+        r.part_end[own.first_part + number] = time
     return time
 
 
 @compiled
 def _turn(r: Arrays, pace: int, before_units: int, before_memory: int) -> None:
     """Goes on at the new rates from now."""
-    now, units, memory = r.totals[0].now, r.paces[pace].rate_units, r.paces[pace].rate_memory
-    segment = r.paces[pace].segment
-    base, first = r.segments[segment].first_part, r.paces[pace].first_part
-    count = r.segments[segment + 1].first_part - base
-    if not r.paces[pace].known:
-        _end_parts(r, pace, FIRST, r.paces[pace].start, before_units, before_memory)
-    earlier = r.paces[pace].part
-    part = earlier
+    now, own = r.totals[0].now, r.paces[pace]
+    base, first, count = r.segments[own.segment].first_part, own.first_part, _num_parts(r, own.segment)
+    if not own.known:
+        _end_parts(r, pace, FIRST, own.start, before_units, before_memory)
+    part = own.part
     while part < count and r.part_end[first + part] <= now:
         part += 1
     if part == count:
         return  # over, at this very instant
-    r.paces[pace].known = 1
-    if part > earlier or not r.paces[pace].turned:
-        r.paces[pace].part_since = r.part_end[first + part - 1] if part else r.paces[pace].start
-        r.paces[pace].part_left, r.paces[pace].part_left_millionths = r.work[base + part], 0
-    before = _rate(part, before_units, before_memory)
-    spent = now - r.paces[pace].part_since
+    if part > own.part or not own.turned:
+        own.part_since = r.part_end[first + part - 1] if part else own.start
+        own.part_left, own.part_left_millionths = r.work[base + part], 0
+    before, spent = _rate(part, before_units, before_memory), now - own.part_since
     whole, rest = spent // SCALE, before * (spent % SCALE)
-    left = r.paces[pace].part_left - before * whole - rest // SCALE
-    millionths = r.paces[pace].part_left_millionths - rest % SCALE
+    left = own.part_left - before * whole - rest // SCALE
+    millionths = own.part_left_millionths - rest % SCALE
     if millionths < 0:
         left, millionths = left - 1, millionths + SCALE
-    r.paces[pace].part_left, r.paces[pace].part_left_millionths = left, millionths
-    r.paces[pace].part, r.paces[pace].part_since, r.paces[pace].turned = part, now, 1
-    over = r.part_end[first + count - 1]
-    r.part_end[first + part] = time_behind(r, now, _span(r, left, millionths, _rate(part, units, memory)))
-    end = _end_parts(r, pace, part + 1, r.part_end[first + part], units, memory)
+    own.part_left, own.part_left_millionths = left, millionths
+    own.part, own.part_since, own.turned, own.known = part, now, 1, 1
+    over, rate = r.part_end[first + count - 1], _rate(part, own.rate_units, own.rate_memory)
+    r.part_end[first + part] = time_behind(r, now, _span(r, left, millionths, rate))
+    end = _end_parts(r, pace, part + 1, r.part_end[first + part], own.rate_units, own.rate_memory)
     if end != over:
-        r.paces[pace].order = add_event(r, end, SEGMENT_ENDS, pace)
+        own.order = add_event(r, end, SEGMENT_ENDS, pace)
 
 
 @compiled
 def change_rates(r: Arrays, pace: int, sign: int, units: int, memory: int) -> None:
     """Something ``BEGINS`` or ``ENDS`` that takes this much of a device."""
-    r.paces[pace].count += sign
-    r.paces[pace].units += sign * units
-    r.paces[pace].memory += sign * memory
-    least = SCALE // (r.paces[pace].count + 1)
-    rate_units = max(SCALE - r.paces[pace].units, least)
-    rate_memory = max(SCALE - r.paces[pace].memory, least)
-    before_units, before_memory = r.paces[pace].rate_units, r.paces[pace].rate_memory
-    if rate_units == before_units and rate_memory == before_memory:
-        return
-    r.paces[pace].rate_units, r.paces[pace].rate_memory = rate_units, rate_memory
-    if r.paces[pace].segment != NONE:
+    own = r.paces[pace]
+    own.count += sign
+    own.units += sign * units
+    own.memory += sign * memory
+    least = SCALE // (own.count + 1)
+    before_units, before_memory = own.rate_units, own.rate_memory
+    own.rate_units, own.rate_memory = max(SCALE - own.units, least), max(SCALE - own.memory, least)
+    changed = own.rate_units != before_units or own.rate_memory != before_memory
+    if changed and own.segment != NONE:
         _turn(r, pace, before_units, before_memory)
 
 
 @compiled
 def start_segment(r: Arrays, pace: int, entry: int, segment: int) -> None:
     """Starts kernels that run one after another."""
-    now = r.totals[0].now
-    r.paces[pace].segment, r.paces[pace].start, r.paces[pace].entry = segment, now, entry
-    r.paces[pace].part, r.paces[pace].turned = 0, 0
-    units, memory = r.paces[pace].rate_units, r.paces[pace].rate_memory
-    end = time_behind(r, now, r.segments[segment].time)
-    r.paces[pace].known = units != SCALE or memory != SCALE
-    if r.paces[pace].known:
-        end = _end_parts(r, pace, FIRST, now, units, memory)
-    r.paces[pace].order = add_event(r, end, SEGMENT_ENDS, pace)
+    now, own = r.totals[0].now, r.paces[pace]
+    own.segment, own.start, own.entry, own.part, own.turned = segment, now, entry, 0, 0
+    own.known = own.rate_units != SCALE or own.rate_memory != SCALE
+    if own.known:
+        end = _end_parts(r, pace, FIRST, now, own.rate_units, own.rate_memory)
+    else:
+        end = time_behind(r, now, r.segments[segment].time)
+    own.order = add_event(r, end, SEGMENT_ENDS, pace)
 
 
 @compiled
 def stop_segment(r: Arrays, pace: int, recorded: bool) -> None:
     """Ends the segment; one that was ever slowed is recorded."""
-    if recorded and r.paces[pace].known:
-        row, kernel = r.totals[0].stretched, r.totals[0].kernels
-        r.stretched[row].pace, r.stretched[row].entry = pace, r.paces[pace].entry
-        r.stretched[row].first_kernel = kernel
-        segment, first = r.paces[pace].segment, r.paces[pace].first_part
-        count = r.segments[segment + 1].first_part - r.segments[segment].first_part
-        for part in range(PARTS - 1, count, PARTS):
-            r.kernel_end[kernel] = r.part_end[first + part]
-            kernel += 1
-        r.totals[0].stretched, r.totals[0].kernels = row + 1, kernel
-    r.paces[pace].segment = r.paces[pace].order = NONE
+    own, totals = r.paces[pace], r.totals[0]
+    if recorded and own.known:
+        slowed = r.stretched[totals.stretched]
+        slowed.pace, slowed.entry, slowed.first_kernel = pace, own.entry, totals.kernels
+        for part in range(PARTS - 1, _num_parts(r, own.segment), PARTS):
+            r.kernel_end[totals.kernels] = r.part_end[own.first_part + part]
+            totals.kernels += 1
+        totals.stretched += 1
+    own.segment = own.order = NONE

@@ -9,7 +9,7 @@ import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import Links, Transfer
-from simcluster.engine.compiled.arrays import NEVER, NONE
+from simcluster.engine.compiled.arrays import NEVER, NONE, Arrays
 from simcluster.engine.compiled.tables import GroupRows
 from simcluster.engine.pricing import PricedGroup
 from simcluster.number_arrays import Floats, Ints, offsets, rows_of_lists
@@ -19,6 +19,9 @@ SLACK = 2.0**-30
 
 Far more than float sums of rates can lose: below it, sharing gives all of them the very rate they have alone.
 """
+
+WATCHED = 2**12
+"""Links that are watched at once."""
 
 EXACT = 2.0**52
 """Sums of whole numbers up to this are exact."""
@@ -69,63 +72,75 @@ class Demand(NamedTuple):
 @dataclass(frozen=True)
 class _Flows:
     """One kind of communication of the classes of a group, each flow told once: the ``slots`` and the
-    ``transfers`` of those who tell it, and the times [entries, tellers] at which it starts.
+    ``transfers`` of those who tell it, and the rows and columns of the times of a stream at which it starts.
     """
 
     slots: Ints
     transfers: Ints
-    starts: Ints
+    times: Ints
+    rows: Ints
+    columns: Ints
+
+    def starts(self, places: Ints) -> Ints:
+        """The times [rows, places] at which some of those who tell it start."""
+        return self.times[self.rows[:, np.newaxis], self.columns[places]]
 
 
 def flows_alone(
     groups: Sequence[PricedGroup],
     rows: Sequence[GroupRows],
-    starts: Ints,
+    arrays: Arrays,
     transfers: Sequence[Transfer],
     links: Links,
 ) -> tuple[int, int]:
-    """How many flows there are, of transfers that start at these times; and the first time (ns) at which one
-    may keep another from the rate that it has alone, ``NEVER`` if none does.
+    """How many flows there are, of transfers that start as ``arrays`` says; and the first time (ns) at which
+    one may keep another from the rate that it has alone, ``NEVER`` if none does.
     """
     phases = _Phases.of(transfers, links)
-    flows = list(_flows(groups, rows, starts))
-    count = sum(len(kind.starts) * int(np.diff(phases.first)[kind.transfers].sum()) for kind in flows)
+    flows = list(_flows(groups, rows, arrays))
+    count = sum(len(kind.rows) * int(np.diff(phases.first)[kind.transfers].sum()) for kind in flows)
     return count, _first_overload(flows, phases, links) if flows else NEVER
 
 
-def _flows(groups: Sequence[PricedGroup], rows: Sequence[GroupRows], starts: Ints) -> Iterator[_Flows]:
-    tellers: dict[int, int] = {}
+def _flows(groups: Sequence[PricedGroup], rows: Sequence[GroupRows], arrays: Arrays) -> Iterator[_Flows]:
+    tellers = np.full(len(arrays.slots), NONE)
     for group, own in zip(groups, rows, strict=True):
+        starts = own.starts(arrays)
         for number, kinds in enumerate(own.kinds):
             if not kinds.size:
                 continue
-            which, table = group.part.kinds(number).which, own.of_group(starts)[group.part.entries(number)]
+            which, begun = group.part.kinds(number).which, starts[number]
             streams = own.streams + number
             for kind in range(kinds.shape[1]):
                 slots, carried = kinds["slot"][:, kind], kinds["transfer"][:, kind]
-                told = [
-                    tellers.setdefault(slot, stream)
-                    for slot, stream in zip(slots.tolist(), streams.tolist(), strict=True)
-                ]
-                telling = np.flatnonzero((np.array(told) == streams) & (carried != NONE))
+                nobody = np.flatnonzero(tellers[slots] == NONE)[::-1]
+                tellers[slots[nobody]] = streams[nobody]  # of equal slots the last one in this order stays
+                telling = np.flatnonzero((tellers[slots] == streams) & (carried != NONE))
                 if telling.size:
                     entries = np.flatnonzero(which == kind)
-                    yield _Flows(slots[telling], carried[telling], table[np.ix_(entries, telling)])
+                    columns = begun.meeting[telling]
+                    yield _Flows(slots[telling], carried[telling], begun.times, entries, columns)
 
 
 def _first_overload(flows: Sequence[_Flows], phases: _Phases, links: Links) -> int:
     crowded = first_overloads(_windows(flows, phases, links), links.capacity)
-    demands = []
-    for kind in flows:
-        place, phase, link, rate = phases.loads(kind.transfers, links)
-        watched = np.flatnonzero(crowded[link] < NEVER)
-        place, phase, link, rate = place[watched], phase[watched], link[watched], rate[watched]
-        begin = kind.starts[:, place] + phases.begin[phase]
-        end = np.maximum(kind.starts[:, place] + phases.end[phase], begin + 1)
-        entry, row = np.nonzero(end > crowded[link])
-        demands.append(Demand(link[row], begin[entry, row], end[entry, row], rate[row]))
-    together = Demand(*map(np.concatenate, zip(*demands, strict=True)))
-    return int(first_overloads(together, links.capacity).min(initial=NEVER))
+    least = NEVER
+    # A part of the links after another: all flows on all of them may be many.
+    part_of = np.cumsum(crowded < NEVER) // WATCHED
+    for part in range(int(part_of.max(initial=0)) + 1):
+        demands = []
+        for kind in flows:
+            place, phase, link, rate = phases.loads(kind.transfers, links)
+            watched = np.flatnonzero((crowded[link] < NEVER) & (part_of[link] == part))
+            place, phase, link, rate = place[watched], phase[watched], link[watched], rate[watched]
+            starts = kind.starts(place)
+            begin, end = starts + phases.begin[phase], starts + phases.end[phase]
+            end = np.maximum(end, begin + 1)
+            entry, row = np.nonzero(end > crowded[link])
+            demands.append(Demand(link[row], begin[entry, row], end[entry, row], rate[row]))
+        together = Demand(*map(np.concatenate, zip(*demands, strict=True)))
+        least = min(least, int(first_overloads(together, links.capacity).min(initial=NEVER)))
+    return least
 
 
 def _windows(flows: Sequence[_Flows], phases: _Phases, links: Links) -> Demand:
@@ -133,7 +148,8 @@ def _windows(flows: Sequence[_Flows], phases: _Phases, links: Links) -> Demand:
     users = []
     for kind in flows:
         place, phase, link, rate = phases.loads(kind.transfers, links)
-        begin, end = kind.starts.min(axis=0)[place], kind.starts.max(axis=0)[place]
+        starts = kind.starts(np.arange(len(kind.slots)))
+        begin, end = starts.min(axis=0)[place], starts.max(axis=0)[place]
         end = np.maximum(end + phases.end[phase], begin + 1)
         users.append((kind.slots[place], link, begin, end, rate))
     slot, link, begin, end, rate = map(np.concatenate, zip(*users, strict=True))

@@ -18,7 +18,7 @@ from simcluster.engine.compiled.events import (
 )
 from simcluster.engine.compiled.flows import begin_flow, change_capacity, finish_flow, settle_rates
 from simcluster.engine.compiled.kernel_rates import stop_segment
-from simcluster.engine.compiled.stream_steps import BEGIN, LATENCY_KNOWN, READY, go_on, row_of
+from simcluster.engine.compiled.stream_steps import BEGIN, PHASE, READY, go_on, row_of, sleep
 
 ENDED, PAUSED, FULL, ASKS = range(4)
 """Why a slice ends: nothing happens any more; it has worked enough; the records of slowed segments are full;
@@ -83,6 +83,17 @@ def _num_ended(r: Arrays, stream: int, time: int) -> int:
     return first
 
 
+@compiled
+def _ready(r: Arrays, stream: int, entry: int) -> int:
+    """When what an entry waits for was over, of a run whose times are all recorded."""
+    own = r.streams[stream]
+    ready = r.ends[row_of(r, stream, entry - 1)] if entry else 0
+    awaited = r.entries[own.first_entry + entry]
+    if awaited.wait_stream == NONE:
+        return ready
+    return max(ready, r.ends[row_of(r, own.class_stream + awaited.wait_stream, awaited.wait_position - 1)])
+
+
 @compiled_for_python
 def resume_run(r: Arrays, time: int) -> None:
     """Goes on with a run whose times are all recorded, and right up to a ``time``: what has begun by then and
@@ -94,13 +105,10 @@ def resume_run(r: Arrays, time: int) -> None:
         done = _num_ended(r, stream, time)
         r.streams[stream].done = done
         r.totals[0].done += done
-        row = row_of(r, stream, done)
-        begun = NEVER
-        if done < r.streams[stream].length:
-            begun = r.starts[row] if r.streams[stream].kernels else r.arrivals[row]
-        if begun <= time:
+        ready = _ready(r, stream, done) if done < r.streams[stream].length else NEVER
+        if ready <= time:
             r.streams[stream].mode = BEGIN
-            add_event(r, begun, GO_ON, stream)
+            add_event(r, ready, GO_ON, stream)
         else:
             r.streams[stream].mode = READY
             let_go(r, stream)
@@ -134,12 +142,14 @@ def _happen(r: Arrays, kind: int, whom: int) -> bool:
 def run_slice(r: Arrays, most: int, answered: bool) -> int:
     """Lets time pass until something has to be done outside, or ``most`` work is done; says why it ends.
 
-    ``answered``: ``VALUE`` is the latency that ``STREAM`` asked for.
+    ``answered``: ``value`` is the latency that ``stream`` asked for.
     """
     r.totals[0].cost = 0
     if answered:
-        r.streams[r.totals[0].stream].mode = LATENCY_KNOWN
-        let_go(r, r.totals[0].stream)
+        stream = r.totals[0].stream
+        r.streams[stream].mode = PHASE
+        if sleep(r, stream, r.totals[0].value, PHASE) == PHASE:
+            let_go(r, stream)
     while not r.totals[0].failed:
         if r.totals[0].stack:
             r.totals[0].stack -= 1

@@ -19,6 +19,7 @@ from simcluster.engine.compiled.link_demand import flows_alone
 from simcluster.engine.compiled.tables import GroupRows
 from simcluster.engine.pricing import PricedClasses, PricedGroup
 from simcluster.engine.progress import Progress
+from simcluster.engine.timing import CommunicationStarts
 from simcluster.number_arrays import Ints
 
 
@@ -61,18 +62,16 @@ def time_in_program_order(
     if any(lane.entry < lane.end for lane in lanes):
         return None
     progress.update(done, max(lane.reached for lane in lanes))
-    num_flows, overload = flows_alone(classes.groups, rows, arrays.starts, transfers, links)
+    num_flows, overload = flows_alone(classes.groups, rows, arrays, transfers, links)
     return overload - 1, num_flows
 
 
 @dataclass
 class _Columns:
-    """A group in time: its times [entries, classes] as in ``GroupTiming``; by entry what it waits for, what
-    it does as in ``entries``, and whether it is over.
+    """A group in time: its ends [entries + 1, classes] as in ``GroupTiming``; by entry what it waits for,
+    what it does as in ``entries``, and whether it is over.
     """
 
-    starts: Ints
-    arrivals: Ints
     ends: Ints
     awaited: list[int]
     what: list[int]
@@ -82,8 +81,8 @@ class _Columns:
 @dataclass(eq=False)
 class _Lane:
     """One stream of all classes of a group: where it begins, and ends; by what it does nanoseconds by class,
-    and, if that is no kernels, the records of the classes and the meeting. The ``entry`` comes next; if it
-    has ``arrived``, it waits for those whom it meets.
+    and, if that is no kernels, the records of the classes, the meeting, and when it ``begun``. The ``entry``
+    comes next; if it has ``arrived``, it waits for those whom it meets.
     """
 
     columns: _Columns
@@ -91,13 +90,14 @@ class _Lane:
     end: int
     spent: Sequence[Ints]
     kinds: Sequence[Records]
-    meetings: Sequence[_Meeting] | None
+    meetings: Sequence[_Meeting]
+    begun: CommunicationStarts
     entry: int = field(init=False)
     arrived: bool = False
 
     def __post_init__(self) -> None:
         self.entry = self.begin
-        for meeting in self.meetings or ():
+        for meeting in self.meetings:
             meeting.lanes[self] = None
 
     @property
@@ -123,19 +123,17 @@ class _Lane:
         columns, entry = self.columns, self.entry
         what, awaited = columns.what[entry], columns.awaited[entry]
         before = columns.ends[entry - 1] if entry > self.begin else 0
-        ready = columns.starts[entry] if self.meetings is None else columns.arrivals[entry]
-        np.maximum(before, columns.ends[awaited] if awaited != NONE else 0, out=ready)
-        if self.meetings is not None:
-            if what != NONE:
-                self.arrived = True
-                return self.meetings[what].arrive()
-            columns.starts[entry] = ready
-        return self.finish(self.spent[what] if what != NONE else 0)
+        np.maximum(before, columns.ends[awaited], out=columns.ends[entry])
+        if self.meetings and what != NONE:
+            self.arrived = True
+            return self.meetings[what].arrive()
+        return self.finish(what)
 
-    def finish(self, spent: Ints | int) -> int:
-        """The entry, whose starts are known, is over for all classes."""
+    def finish(self, what: int) -> int:
+        """The entry is over for all classes, where only its start was known until now."""
         columns, entry = self.columns, self.entry
-        np.add(columns.starts[entry], spent, out=columns.ends[entry])
+        if what != NONE:
+            columns.ends[entry] += self.spent[what]
         columns.over[entry] = 1
         self.entry, self.arrived = entry + 1, False
         return columns.ends.shape[1]
@@ -147,7 +145,7 @@ class _Meeting:
     def __init__(self) -> None:
         self.lanes: dict[_Lane, None] = {}
         self._arrived = 0
-        self._ways: dict[tuple[int, ...], tuple[Ints, Ints, list[Ints]]] = {}
+        self._ways: dict[tuple[int, ...], tuple[Ints, Ints, list[tuple[Ints, Ints]]]] = {}
 
     def arrive(self) -> int:
         """A lane is there; the last one ends the entries of all."""
@@ -159,17 +157,19 @@ class _Meeting:
         if kinds not in self._ways:
             self._ways[kinds] = self._way(kinds)
         order, first, which = self._ways[kinds]
-        arrivals = np.concatenate([lane.columns.arrivals[lane.entry] for lane in self.lanes])
+        arrivals = np.concatenate([lane.columns.ends[lane.entry] for lane in self.lanes])
         met = np.maximum.reduceat(arrivals.take(order), first)
         done = 0
-        for lane, kind, own in zip(self.lanes, kinds, which, strict=True):
-            met.take(own, out=lane.columns.starts[lane.entry], mode="clip")  # others make a copy
-            done += lane.finish(lane.spent[kind])
+        for lane, kind, (own, told) in zip(self.lanes, kinds, which, strict=True):
+            # Other modes make a copy.
+            met.take(own, out=lane.columns.ends[lane.entry], mode="clip")
+            met.take(told, out=lane.begun.times[lane.entry - lane.begin], mode="clip")
+            done += lane.finish(kind)
         return done
 
-    def _way(self, kinds: tuple[int, ...]) -> tuple[Ints, Ints, list[Ints]]:
+    def _way(self, kinds: tuple[int, ...]) -> tuple[Ints, Ints, list[tuple[Ints, Ints]]]:
         """If lanes meet in these kinds: the order of all classes in which those who meet are together, where
-        each of these begins, and by lane which of them its classes are in.
+        each of these begins, and by lane which of them its classes are in, and those whose start it tells.
         """
         coming = list(zip(self.lanes, kinds, strict=True))
         records = np.concatenate([lane.kinds[kind] for lane, kind in coming])
@@ -179,7 +179,12 @@ class _Meeting:
         first = np.cumsum(counts) - counts
         if (counts[which] != records["size"]).any() or (spent != spent[order][first][which]).any():
             raise OnlyEventsTellError
-        return order, first, np.split(which, np.cumsum([len(lane.spent[kind]) for lane, kind in coming])[:-1])
+        lengths = np.cumsum([len(lane.spent[kind]) for lane, kind in coming])
+        ways = []
+        for lane, own in zip(self.lanes, np.split(which, lengths[:-1]), strict=True):
+            _, tells = np.unique(lane.begun.meeting, return_index=True)
+            ways.append((own, own[tells]))
+        return order, first, ways
 
 
 def _lanes(
@@ -189,21 +194,19 @@ def _lanes(
     part = group.part
     what = [part.segments.which if n == part.compute else part.kinds(n).which for n in range(len(own.kinds))]
     columns = _Columns(
-        own.of_group(arrays.starts),
-        own.of_group(arrays.arrivals),
-        own.of_group(arrays.ends),
+        own.ends(arrays),
         part.awaited.tolist(),
         np.concatenate(what).tolist(),
         bytearray(part.num_entries),
     )
-    for number, records in enumerate(own.kinds):
+    for number, (records, begun) in enumerate(zip(own.kinds, own.starts(arrays), strict=True)):
         begin, end = part.begins[number : number + 2].tolist()
         if number == part.compute:
             different, which = group.kernels()
             spent = np.stack([part.segments.durations(kernels) for kernels in different])[which].T.copy()
-            yield _Lane(columns, begin, end, [*spent], (), None)
+            yield _Lane(columns, begin, end, [*spent], (), (), begun)
             continue
         spent = np.where(records["transfer"] == NONE, records["time"], alone[records["transfer"]]).T.copy()
         keys = [np.unique(slots).tobytes() for slots in records["slot"].T]
         met = [meetings.setdefault(key, _Meeting()) for key in keys]
-        yield _Lane(columns, begin, end, [*spent], [*records.T], met)
+        yield _Lane(columns, begin, end, [*spent], [*records.T], met, begun)

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from itertools import chain
 
 import numpy as np
 
-from simcluster.engine.communication import ClassGates, Links, Transfer, gate_reason
-from simcluster.engine.compiled.arrays import TOO_LATE, Arrays
+from simcluster.engine.communication import Links, Transfer
+from simcluster.engine.compiled.arrays import NONE, TOO_LATE, Arrays
 from simcluster.engine.compiled.loop import ASKS, ENDED, FULL, PAUSED, begin_run, resume_run, run_slice
 from simcluster.engine.compiled.program_order import time_in_program_order
-from simcluster.engine.compiled.stream_steps import BEGIN, READY
 from simcluster.engine.compiled.tables import GroupRows, TableBuilder
 from simcluster.engine.implementation import LOOP
-from simcluster.engine.linking import HEADING, LATE, STILL
-from simcluster.engine.pricing import PricedClasses, PricedGroup
+from simcluster.engine.pricing import PricedClasses, PricedGroup, deadlock_error
 from simcluster.engine.progress import Progress
 from simcluster.engine.timing import GroupTiming, SlowedSegments, Timing
-from simcluster.errors import SimulationError
 
 FIRST_SLICE = 100_000
 """Work of the first slice, in events, entries of streams, and entries of vectors."""
@@ -42,6 +39,8 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
     builder = TableBuilder(links)
     rows = [builder.add_workload(classes) for classes in workloads]
     arrays, transfers = builder.arrays(), list(builder.transfers)
+    for group in chain(*rows):
+        group.ends(arrays)[NONE] = 0
     progress.total = sum(classes.num_entries for classes in workloads)
     sure, num_flows = None, None
     if _goes_in_program_order(workloads[0], builder):
@@ -59,7 +58,7 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
         if not arrays.workloads[number]["round"]:
             if _bytes_flow(arrays):
                 raise OverflowError
-            raise SimulationError(HEADING, *_stuck(classes, own, arrays, builder))
+            raise deadlock_error(classes, _ended(classes, own, arrays))
         timings.append(_timing(classes, own, arrays, num_flows))
     return timings
 
@@ -77,7 +76,7 @@ def _goes_in_program_order(classes: PricedClasses, builder: TableBuilder) -> boo
     """
     links = builder.links
     changes = links.changes or links.background or any(transfer.late for transfer in builder.transfers)
-    if changes or builder.paces or builder.gated or len(builder.workloads) > 2:
+    if changes or builder.paces or builder.gates or len(builder.workloads) > 2:
         return False
     of_one = sum(group.part.num_entries for group in classes.groups)
     return classes.many and classes.num_entries >= max(LONG, WIDE * of_one)
@@ -103,8 +102,9 @@ def _run(arrays: Arrays, transfers: Sequence[Transfer], progress: Progress) -> A
         if why == FULL:
             arrays = _with_more_room(arrays)
         elif why == ASKS:
-            transfer = transfers[_kind(arrays, int(totals["stream"]))["transfer"]]
-            totals["value"] = transfer.latency(int(totals["now"]))
+            stream = arrays.streams[totals["stream"]]
+            kind = stream["row"] + arrays.entries["what"][stream["first_entry"] + stream["done"]]
+            totals["value"] = transfers[arrays.kinds["transfer"][kind]].latency(int(totals["now"]))
 
 
 def next_work(work: int, seconds: float) -> int:
@@ -112,15 +112,11 @@ def next_work(work: int, seconds: float) -> int:
     return max(1, min(2 * work, int(work * SLICE_TIME / max(seconds, 1e-9))))
 
 
-def _kind(arrays: Arrays, number: int) -> Any:
-    """The kind of communication that a stream is at."""
-    stream = arrays.streams[number]
-    return arrays.kinds[stream["row"] + arrays.entries["what"][stream["first_entry"] + stream["done"]]]
-
-
 def _with_more_room(arrays: Arrays) -> Arrays:
     """The same with twice the room for segments that are slowed."""
-    twice = [np.concatenate([rows, np.zeros_like(rows)]) for rows in (arrays.stretched, arrays.kernel_end)]
+    twice = [np.empty(2 * len(rows), rows.dtype) for rows in (arrays.stretched, arrays.kernel_end)]
+    for larger, rows in zip(twice, (arrays.stretched, arrays.kernel_end), strict=True):
+        larger[: len(rows)] = rows
     return arrays._replace(stretched=twice[0], kernel_end=twice[1])
 
 
@@ -137,16 +133,15 @@ def _timing(classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays, n
 def _group_timing(
     group: PricedGroup, rows: GroupRows, arrays: Arrays, slowed: dict[int, SlowedSegments]
 ) -> GroupTiming:
-    starts, arrivals, ends = map(rows.of_group, (arrays.starts, arrays.arrivals, arrays.ends))
     own_slowed = {column: slowed[pace] for column, pace in enumerate(rows.paces.tolist()) if pace in slowed}
-    return GroupTiming(group, starts, arrivals, ends, own_slowed)
+    return GroupTiming(group, rows.starts(arrays), rows.ends(arrays), own_slowed)
 
 
 def _slowed_segments(arrays: Arrays) -> dict[int, SlowedSegments]:
     """By pace the segments that were slowed."""
     count, num_kernels = (int(arrays.totals[name][0]) for name in ("stretched", "kernels"))
     paces, entries, first = (arrays.stretched[name][:count] for name in ("pace", "entry", "first_kernel"))
-    sizes, ended = np.diff(first, append=num_kernels), arrays.kernel_end[:num_kernels].copy()
+    sizes, ended = np.diff(first, append=num_kernels), arrays.kernel_end[:num_kernels]
     order = np.argsort(paces.astype(np.min_scalar_type(len(arrays.paces))), kind="stable")
     last = np.cumsum(np.bincount(paces, minlength=len(arrays.paces)))
     return {
@@ -162,28 +157,8 @@ def _bytes_flow(arrays: Arrays) -> bool:
     return bool(((slots["rate"] > 0) & np.isfinite(slots["left"])).any())
 
 
-def _stuck(
-    classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays, builder: TableBuilder
-) -> list[str]:
-    """One line per stuck stream."""
-    done, held = [], []
-    for index in range(len(classes.place_of)):
-        number, column = classes.place_of[index]
-        first = int(rows[number].streams[column])
-        streams = range(first, first + len(classes.groups[number].part.streams))
-        done.append([int(arrays.streams["done"][stream]) for stream in streams])
-        held.append([_held(arrays, stream, builder.gated) for stream in streams])
-    return classes.stuck(done, held)
-
-
-def _held(arrays: Arrays, stream: int, gated: Sequence[ClassGates]) -> str | None:
-    """What keeps an entry from ending that has arrived; None if none has."""
-    own = arrays.streams[stream]
-    if own["done"] == own["length"] or own["kernels"] or own["mode"] in (READY, BEGIN):
-        return None
-    kind = _kind(arrays, stream)
-    at = arrays.gated[kind["gated"]] if kind["gated"] >= 0 else None
-    if at is not None and (gate := gated[kind["gated"]].waits) is not None:
-        counted = arrays.gates["counted"][at["gate"] + at["turn"] - at["steps_ago"]]
-        return gate_reason(gate, int(counted), int(at["count"]))
-    return LATE if arrays.slots["arrived"][kind["slot"]] < kind["size"] else STILL
+def _ended(classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays) -> list[list[int]]:
+    """By class and stream how many entries have ended."""
+    done = arrays.streams["done"]
+    firsts = [(int(rows[group].streams[column]), group) for group, column in classes.place_of]
+    return [done[first : first + len(classes.groups[group].part.streams)].tolist() for first, group in firsts]

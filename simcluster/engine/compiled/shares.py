@@ -31,33 +31,32 @@ def rate_alone(r: Arrays, slot: int) -> float:
 def _freeze(r: Arrays, count: int) -> int:
     """Finds the rates of this round; how many. Those that still rise are the first in ``rising`` then."""
     for place in range(count):
-        number = r.found[place].rising
-        reach = r.slots[r.found[number].slot].cap
-        r.totals[0].cost += len(loads_of(r, r.found[number].slot))
-        for entry in loads_of(r, r.found[number].slot):
-            link = r.loads[entry].link
-            r.links[link].full = 1
-            reach = min(reach, r.links[link].share)
-        r.found[number].reach = reach
+        flow = r.found[r.found[place].rising]
+        flow.reach = r.slots[flow.slot].cap
+        r.totals[0].cost += len(loads_of(r, flow.slot))
+        for entry in loads_of(r, flow.slot):
+            link = r.links[r.loads[entry].link]
+            link.full = 1
+            flow.reach = min(flow.reach, link.share)
     for place in range(count):
-        number = r.found[place].rising
-        for entry in loads_of(r, r.found[number].slot):
-            link = r.loads[entry].link
-            if r.found[number].reach < r.links[link].share:
-                r.links[link].full = 0
+        flow = r.found[r.found[place].rising]
+        for entry in loads_of(r, flow.slot):
+            link = r.links[r.loads[entry].link]
+            if flow.reach < link.share:
+                link.full = 0
     left, right = 0, count
     while left < right:
         number = r.found[left].rising
-        slot = r.found[number].slot
-        freezes = r.found[number].reach == r.slots[slot].cap
-        for entry in loads_of(r, slot):
+        flow = r.found[number]
+        freezes = flow.reach == r.slots[flow.slot].cap
+        for entry in loads_of(r, flow.slot):
             if r.links[r.loads[entry].link].full:
                 freezes = True
                 break
         if freezes:
             right -= 1
             r.found[left].rising, r.found[right].rising = r.found[right].rising, number
-            r.found[number].rate = r.found[number].reach
+            flow.rate = flow.reach
         else:
             left += 1
     return count - right
@@ -96,27 +95,23 @@ def _use(r: Arrays, first: int, end: int) -> None:
             behind += 1
         for at in range(place, behind):
             for entry in loads_of(r, r.found[r.found[at].rising].slot):
-                link = r.loads[entry].link
-                gone = r.links[link].gone
-                if gone == 0.0:
+                link = r.links[r.loads[entry].link]
+                if link.gone == 0.0:
                     continue
-                r.links[link].gone = 0.0
-                r.links[link].load -= gone
-                if r.links[link].full < 2:
-                    r.links[link].full = 2
-                    r.links[link].spent = 0.0
-                    r.marked[changed] = link
+                if link.full < 2:
+                    link.full, link.spent = 2, 0.0
+                    r.marked[changed] = r.loads[entry].link
                     changed += 1
-                r.links[link].spent += rate * gone
+                link.spent += rate * link.gone
+                link.load -= link.gone
+                link.gone = 0.0
         place = behind
     for at in range(changed):
-        link = r.marked[at]
-        r.links[link].used += r.links[link].spent
-        if r.links[link].load > 0:
+        link = r.links[r.marked[at]]
+        link.used += link.spent
+        if link.load > 0:
             # Exactly it never falls; rounding must not make it.
-            r.links[link].share = max(
-                r.links[link].share, (r.links[link].capacity - r.links[link].used) / r.links[link].load
-            )
+            link.share = max(link.share, (link.capacity - link.used) / link.load)
 
 
 @compiled
@@ -125,19 +120,17 @@ def find_rates(r: Arrays, num_flows: int, num_links: int) -> None:
     ``num_links`` in ``touched``.
     """
     for place in range(num_links):
-        link = r.touched[place]
-        r.links[link].load = 0.0
-        r.links[link].used = 0.0
+        r.links[r.touched[place]].load = r.links[r.touched[place]].used = 0.0
     for number in range(num_flows):
         r.found[number].rising = number
         for entry in loads_of(r, r.found[number].slot):
             r.links[r.loads[entry].link].load += r.loads[entry].load
     for place in range(num_links):
-        link = r.touched[place]
-        if r.links[link].load >= MOST:
+        link = r.links[r.touched[place]]
+        if link.load >= MOST:
             r.totals[0].failed = TOO_LOADED
-        if r.links[link].load > 0:
-            r.links[link].share = r.links[link].capacity / r.links[link].load
+        if link.load > 0:
+            link.share = link.capacity / link.load
     count = num_flows
     while count:
         frozen = _freeze(r, count)

@@ -15,11 +15,10 @@ from simcluster.engine.compiled.events import GO_ON, ROUND_ENDS, add_event, let_
 from simcluster.engine.compiled.flows import begin_flow, finish_flow
 from simcluster.engine.compiled.kernel_rates import BEGINS, ENDS, change_rates, start_segment
 
-_MODES: Any = np.arange(8)  # plain integers would be types of their own
-READY, BEGIN, MET, CARRIED, LATENCY_KNOWN, PHASE, FLOWING, OVER = _MODES
-"""Where a stream goes on: at its next entry; at it, once what it waits for has ended; when those it has met
-are through; when the bytes have arrived; with a latency that was asked for; at a phase; when that has flowed;
-when an entry is over.
+_MODES: Any = np.arange(6)  # plain integers would be types of their own
+READY, BEGIN, CARRIED, PHASE, FLOWING, OVER = _MODES
+"""Where a stream goes on: at its next entry; at it, once what it waits for has ended; when the bytes have
+arrived; at a phase; when that has flowed; when an entry is over.
 """
 
 ASKING, STOPS = 100, -1
@@ -113,8 +112,10 @@ def _let_go_all(r: Arrays, waiter: int, reached: int) -> int:
 
 
 @compiled
-def _sleep(r: Arrays, stream: int, span: int, mode: int) -> int:
+def sleep(r: Arrays, stream: int, span: int, mode: int) -> int:
     """Lets a stream go on after a time, in a mode."""
+    if span == 0:
+        return mode
     r.streams[stream].mode = mode
     add_event(r, time_behind(r, r.totals[0].now, span), GO_ON, stream)
     return STOPS
@@ -123,9 +124,7 @@ def _sleep(r: Arrays, stream: int, span: int, mode: int) -> int:
 @compiled
 def _begin_kernels(r: Arrays, stream: int) -> int:
     """Starts an entry of kernels."""
-    now, entry = r.totals[0].now, r.streams[stream].done
-    if r.workloads[r.streams[stream].workload].round == 0:
-        r.starts[row_of(r, stream, entry)] = now
+    entry = r.streams[stream].done
     what = r.entries[r.streams[stream].first_entry + entry].what
     if what == NONE:
         return OVER
@@ -135,23 +134,18 @@ def _begin_kernels(r: Arrays, stream: int) -> int:
         r.streams[stream].mode = OVER
         start_segment(r, pace, entry, segment)
         return STOPS
-    if r.segments[segment].time == 0:
-        return OVER
-    return _sleep(r, stream, r.segments[segment].time, OVER)
+    return sleep(r, stream, r.segments[segment].time, OVER)
 
 
 @compiled
-def _take(r: Arrays, stream: int, slot: int, sign: int) -> None:
-    """Slows the kernels of all who have met, the last of whom is ``stream``, or lets them go on."""
+def _take(r: Arrays, slot: int, sign: int) -> None:
+    """Slows the kernels of all who have met, or lets them go on."""
     member = r.slots[slot].first_member
-    while True:
-        who = stream if member == NONE else member
-        if r.streams[who].pace != NONE:
-            kind = _kind(r, who)
+    while member != NONE:
+        if r.streams[member].pace != NONE:
+            kind = _kind(r, member)
             if r.kinds[kind].units != NONE:
-                change_rates(r, r.streams[who].pace, sign, r.kinds[kind].units, r.kinds[kind].memory)
-        if member == NONE:
-            return
+                change_rates(r, r.streams[member].pace, sign, r.kinds[kind].units, r.kinds[kind].memory)
         member = r.streams[member].next_member
 
 
@@ -191,8 +185,6 @@ def _open_gates(r: Arrays, stream: int) -> None:
 def _arrive(r: Arrays, stream: int) -> int:
     """A stream of communication is ready for its entry; the last one to arrive carries the bytes for all."""
     now, entry = r.totals[0].now, r.streams[stream].done
-    if r.workloads[r.streams[stream].workload].round == 0:
-        r.arrivals[row_of(r, stream, entry)] = now
     if r.entries[r.streams[stream].first_entry + entry].what == NONE:
         return OVER
     kind = _kind(r, stream)
@@ -204,26 +196,24 @@ def _arrive(r: Arrays, stream: int) -> int:
         r.streams[stream].mode = OVER
         return STOPS if _waits_at_gate(r, stream, gated) else OVER
     r.slots[slot].arrived += 1
+    r.streams[stream].next_member = NONE
+    if r.slots[slot].arrived == 1:
+        r.slots[slot].first_member = stream
+    else:
+        r.streams[r.slots[slot].last_member].next_member = stream
+    r.slots[slot].last_member = stream
     if r.slots[slot].arrived < r.kinds[kind].size:
-        r.streams[stream].next_member = NONE
-        if r.slots[slot].first_member == NONE:
-            r.slots[slot].first_member = stream
-        else:
-            r.streams[r.slots[slot].last_member].next_member = stream
-        r.slots[slot].last_member = stream
-        r.streams[stream].mode = MET
+        r.streams[stream].mode = OVER
         return STOPS
     r.slots[slot].met_at = now
-    _take(r, stream, slot, BEGINS)
+    _take(r, slot, BEGINS)
     transfer = r.kinds[kind].transfer
     if transfer == NONE:
-        return _sleep(r, stream, r.kinds[kind].time, CARRIED)
+        return sleep(r, stream, r.kinds[kind].time, CARRIED)
     r.streams[stream].phase, r.streams[stream].carried_since = 0, now
     if r.transfers[transfer].late:
         return ASKING
-    if r.transfers[transfer].latency == 0:
-        return PHASE
-    return _sleep(r, stream, r.transfers[transfer].latency, PHASE)
+    return sleep(r, stream, r.transfers[transfer].latency, PHASE)
 
 
 @compiled
@@ -235,7 +225,7 @@ def _flow(r: Arrays, stream: int) -> int:
     if phase == r.transfers[transfer + 1].first_phase:
         if r.totals[0].now > r.streams[stream].carried_since:
             return CARRIED
-        return _sleep(r, stream, 1, CARRIED)
+        return sleep(r, stream, 1, CARRIED)
     slot = r.kinds[kind].slot
     r.totals[0].num_flows += 1
     r.slots[slot].stream = stream
@@ -248,14 +238,12 @@ def _flow(r: Arrays, stream: int) -> int:
 def _part(r: Arrays, stream: int) -> int:
     """The bytes have arrived: all who have met go on, in the order in which they came."""
     slot = r.kinds[_kind(r, stream)].slot
-    _take(r, stream, slot, ENDS)
-    member = r.slots[slot].first_member
-    r.slots[slot].arrived, r.slots[slot].first_member = 0, NONE
-    if member == NONE:
+    _take(r, slot, ENDS)
+    member, first = r.slots[slot].first_member, r.totals[0].stack
+    r.slots[slot].arrived = 0
+    if member == stream:
         return OVER
     r.streams[stream].mode = OVER
-    let_go(r, stream)
-    first = r.totals[0].stack
     while member != NONE:
         let_go(r, member)
         member = r.streams[member].next_member
@@ -268,11 +256,10 @@ def _end_entry(r: Arrays, stream: int) -> int:
     """An entry is over: those who waited for it go on before the stream does."""
     entry = r.streams[stream].done
     if r.workloads[r.streams[stream].workload].round == 0:
-        row = row_of(r, stream, entry)
-        r.ends[row] = r.totals[0].now
-        if not r.streams[stream].kernels:
-            only_waits = r.entries[r.streams[stream].first_entry + entry].what == NONE
-            r.starts[row] = r.arrivals[row] if only_waits else r.slots[r.kinds[_kind(r, stream)].slot].met_at
+        r.ends[row_of(r, stream, entry)] = r.totals[0].now
+        if not r.streams[stream].kernels and r.entries[r.streams[stream].first_entry + entry].what != NONE:
+            begun = r.streams[stream].begun + entry * r.streams[stream].meetings
+            r.begun[begun] = r.slots[r.kinds[_kind(r, stream)].slot].met_at
     if len(r.gated) > 1 and not r.streams[stream].kernels:
         _open_gates(r, stream)
     r.streams[stream].done = entry + 1
@@ -295,13 +282,6 @@ def _end_entry(r: Arrays, stream: int) -> int:
 def go_on(r: Arrays, stream: int) -> bool:
     """Lets a stream go on until it has to wait; whether it has to for an answer."""
     mode = r.streams[stream].mode
-    if mode == MET:
-        mode = OVER
-    elif mode == LATENCY_KNOWN:
-        mode = PHASE
-        if r.totals[0].value:
-            _sleep(r, stream, r.totals[0].value, PHASE)
-            return False
     while True:
         if mode == READY:
             if r.streams[stream].done == r.streams[stream].length:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from simcluster.engine.communication import ClassGates, Links, Transfer, Who
 from simcluster.engine.compiled.arrays import KINDS, NEVER, NONE, Arrays, Records
 from simcluster.engine.linking import PARTS, LinkedPart
 from simcluster.engine.pricing import PricedClasses, PricedGroup
+from simcluster.engine.timing import CommunicationStarts
 from simcluster.number_arrays import Ints, offsets
 from simcluster.program import StepGate
 
@@ -24,26 +24,33 @@ MANY_KERNELS = 1 << 16
 @dataclass(frozen=True)
 class GroupRows:
     """Where the classes of a group are: by class its first stream and its pace, or ``NONE``; the rows of
-    its times; by stream its kinds of communication [classes, kinds].
+    its ends; by stream its kinds of communication [classes, kinds], the rows of its starts, and by class who
+    always meet.
     """
 
     streams: Ints
     paces: Ints
     times: slice
     kinds: Sequence[Records]
+    begun: Sequence[tuple[slice, Ints]]
 
-    def of_group(self, times: Ints) -> Ints:
-        """Its own [entries, classes] of all times."""
-        return times[self.times].reshape(-1, len(self.streams))
+    def ends(self, arrays: Arrays) -> Ints:
+        """Its own [entries + 1, classes] of all ends."""
+        return np.asarray(arrays.ends[self.times].reshape(-1, len(self.streams)))
+
+    def starts(self, arrays: Arrays) -> Sequence[CommunicationStarts]:
+        """Its own of all starts, by stream."""
+        return [
+            CommunicationStarts(arrays.begun[rows].reshape(-1, int(meeting.max()) + 1), meeting)
+            for rows, meeting in self.begun
+        ]
 
 
-@dataclass
 class _Rows:
-    """The records of one array, which are collected part by part."""
+    """An array that is collected part by part."""
 
-    name: str
-    parts: list[Records] = field(default_factory=list)
-    count: int = 0
+    def __init__(self, empty: Records) -> None:
+        self.parts, self.count = [empty], 0
 
     def add(self, rows: Records) -> int:
         """Adds some; says where they begin."""
@@ -53,7 +60,7 @@ class _Rows:
 
     def joined(self) -> Records:
         """All of them."""
-        return np.concatenate([records(self.name, 0), *self.parts])
+        return np.concatenate(self.parts)
 
 
 class TableBuilder:
@@ -63,15 +70,14 @@ class TableBuilder:
 
     def __init__(self, links: Links) -> None:
         self.links = links
-        self.streams, self.entries, self.segments = map(_Rows, ("streams", "entries", "segments"))
-        self.kinds, self.gated_rows, self.opens = map(_Rows, ("kinds", "gated", "opens"))
-        # Parts of the kernels of segments, and how many they are.
-        self.work: list[Ints] = []
-        self.num_parts = 0
+        names = "streams", "entries", "segments", "kinds", "gated", "opens"
+        collected = [_Rows(records(name, 0)) for name in names]
+        self.streams, self.entries, self.segments, self.kinds, self.gated, self.opens = collected
+        self.work = _Rows(zeros(0))
         # (Stream of kernels, the most kernels of a segment) of classes that give way.
         self.paces: list[tuple[int, int]] = []
-        # Entries of all streams of all classes.
-        self.times = 0
+        # Ends of all entries of all streams of all classes, and starts of those that communicate.
+        self.times = self.begun = 0
         # By linked part the first entries of its streams.
         self.known: dict[int, list[int]] = {}
         # The first streams of all workloads, and one more.
@@ -80,18 +86,15 @@ class TableBuilder:
         self.slots: dict[object, int] = {}
         self.transfers: dict[Transfer, int] = {}
         self.gates: dict[StepGate, int] = {}
-        # What kinds of communication have to do with gates, and the steps of the only workload that may.
-        self.gated: list[ClassGates] = []
+        # The steps of the only workload that may have gates.
         self.steps = 1
 
     def add_workload(self, classes: PricedClasses) -> list[GroupRows]:
         """Adds all classes of a workload, whose streams lie class after class."""
         self.steps = classes.workload.steps
-        counts = zeros(len(classes.place_of))
-        for group in classes.groups:
-            counts[list(group.indices)] = len(group.part.streams)
-        first = self.streams.count + np.cumsum(counts) - counts
-        streams = records("streams", int(counts.sum()), first_waiter=NONE, next_waiter=NONE, next_member=NONE)
+        ends = offsets([len(classes.groups[group].part.streams) for group, _ in classes.place_of])
+        first = self.streams.count + ends
+        streams = records("streams", ends[-1], first_waiter=NONE, next_waiter=NONE, next_member=NONE)
         streams["workload"] = len(self.workloads) - 1
         rows = [
             self._add_group(classes, number, first[list(group.indices)], streams)
@@ -105,19 +108,24 @@ class TableBuilder:
         """Adds the classes of a group, whose first streams these are."""
         group = classes.groups[number]
         part, width, times = group.part, len(group.indices), self.times
-        entries, segments = self._first_entries(part), self._add_segments(group)
+        slowed = classes.slows(group)
+        entries, segments = self._first_entries(part), self._add_segments(group, slowed=slowed)
         paces = np.full(width, NONE)
-        if classes.slows(group):
+        if slowed:
             paces = len(self.paces) + np.arange(width)
             self.paces += [(stream, part.segments.longest) for stream in (first + part.compute).tolist()]
-        every = []
+        every, begun = [], []
         for which, stream in enumerate(part.streams):
             own = first - self.streams.count + which
             kernels = which == part.compute
-            kinds = records("kinds", 0) if kernels else self._add_kinds(classes, number, which)
+            kinds = (
+                records("kinds", 0).reshape(width, 0) if kernels else self._add_kinds(classes, number, which)
+            )
             places = (
                 segments if kernels else self.kinds.add(kinds.ravel()) + kinds.shape[1] * np.arange(width)
             )
+            meeting = _who_always_meet(kinds)
+            meetings = int(meeting.max()) + 1
             columns = {
                 "first_entry": entries[which],
                 "length": len(stream),
@@ -127,12 +135,17 @@ class TableBuilder:
                 "row": places,
                 "times": self.times + np.arange(width),
                 "stride": width,
+                "begun": self.begun + meeting,
+                "meetings": meetings,
             }
             for name, column in columns.items():
                 streams[name][own] = column
             every.append(kinds)
             self.times += len(stream) * width
-        return GroupRows(first, paces, slice(times, self.times), every)
+            begun.append((slice(self.begun, self.begun + len(stream) * meetings), meeting))
+            self.begun = begun[-1][0].stop
+        self.times += width
+        return GroupRows(first, paces, slice(times, self.times), every, begun)
 
     def _first_entries(self, part: LinkedPart) -> list[int]:
         """Adds the entries of a part, if they are not there yet; by stream the row of the first."""
@@ -144,15 +157,16 @@ class TableBuilder:
                 rows.append(self.entries.add(records("entries", len(stream), what=what, **waits)))
         return self.known[id(part)]
 
-    def _add_segments(self, group: PricedGroup) -> Ints:
-        """Adds the segments of the classes of a group; by class the row of the first."""
+    def _add_segments(self, group: PricedGroup, *, slowed: bool) -> Ints:
+        """Adds the segments of the classes of a group, with their parts if these are ``slowed``; by class the
+        row of the first.
+        """
         segments, (different, which) = group.part.segments, group.kernels()
         rows = []
         for kernels in different:
-            first, times = self.num_parts + segments.first[:-1] * PARTS, segments.durations(kernels)
+            first = self.work.add(kernels.ravel() if slowed else zeros(0)) + segments.first[:-1] * PARTS
+            times = segments.durations(kernels)
             rows.append(self.segments.add(records("segments", len(segments), first_part=first, time=times)))
-            self.work.append(kernels)
-            self.num_parts += kernels.size
         return np.array(rows, dtype=np.int64)[which]
 
     def _add_kinds(self, classes: PricedClasses, number: int, which: int) -> Records:
@@ -201,20 +215,18 @@ class TableBuilder:
 
         first = self.opens.add(table("opens", [(row(gate), amount) for gate, amount in gates.opens]))
         waits = NONE if gates.waits is None else row(gates.waits)
-        self.gated.append(gates)
-        return self.gated_rows.add(table("gated", [(waits, gates.count, gates.steps_ago, 0, first)]))
+        return self.gated.add(table("gated", [(waits, gates.count, gates.steps_ago, 0, first)]))
 
     def _slot_records(self, kinds: Records) -> Records:
         """A slot for all who meet in these kinds, and one for each background flow, with as many nodes as its
         flows may load links.
         """
         sizes = np.diff(self.links.vectors.offsets)
-        most = [
-            max((sizes[phase.vector] for phase in transfer.phases), default=0) for transfer in self.transfers
-        ]
-        nodes = zeros(len(self.slots))
         # The last number is that of no transfer at all.
-        np.maximum.at(nodes, kinds["slot"], np.array([*most, 0], dtype=np.int64)[kinds["transfer"]])
+        phases = [*(transfer.phases for transfer in self.transfers), ()]
+        most = [max((sizes[phase.vector] for phase in of_transfer), default=0) for of_transfer in phases]
+        nodes = zeros(len(self.slots))
+        np.maximum.at(nodes, kinds["slot"], np.array(most, dtype=np.int64)[kinds["transfer"]])
         nodes = np.append(nodes, sizes[[flow.vector for flow in self.links.background]])
         none = dict.fromkeys(("first_member", "last_member", "ends", "stream"), NONE)
         return records("slots", len(nodes) + 1, first_node=offsets(nodes), **none)
@@ -222,21 +234,28 @@ class TableBuilder:
     def arrays(self) -> Arrays:
         """A run of everything added, in which nothing has happened."""
         links, vectors, background = self.links, self.links.vectors, self.links.background
-        changes = sorted(links.changes, key=lambda change: (change.time, change.link))
         phases = [phase for transfer in self.transfers for phase in transfer.phases]
-        totals = records("totals", 1, most_kernels=max((most for _, most in self.paces), default=0))
         kinds = self.kinds.joined()
         slots = self._slot_records(kinds)
-        nodes = records("nodes", int(slots["first_node"][-1]), next=NONE, previous=NONE)
-        nodes["slot"] = np.repeat(np.arange(len(slots) - 1), np.diff(slots["first_node"]))
-        paces = self._paces()
+        of_nodes = np.repeat(np.arange(len(slots) - 1), np.diff(slots["first_node"]))
+        most = [kernels for _, kernels in self.paces]
+        paces = records(
+            "paces",
+            len(most),
+            stream=[stream for stream, _ in self.paces],
+            first_part=offsets(most)[:-1] * PARTS,
+            rate_units=SCALE,
+            rate_memory=SCALE,
+            segment=NONE,
+            order=NONE,
+        )
         # As many events can be under way; others in the heap are stale.
-        events = self.streams.count + 2 * len(slots) + len(paces) + len(changes) + len(self.workloads)
-        parts = sum(most for _, most in self.paces) * PARTS
-        self.gated_rows.add(table("gated", [(NONE, 0, 0, 0, self.opens.count)]))
-        self.segments.add(records("segments", 1, first_part=self.num_parts))
+        events = self.streams.count + 2 * len(slots) + len(paces) + len(links.changes) + len(self.workloads)
+        parts = sum(most) * PARTS
+        self.gated.add(table("gated", [(NONE, 0, 0, 0, self.opens.count)]))
+        self.segments.add(records("segments", 1, first_part=self.work.count))
         return Arrays(
-            totals=totals,
+            totals=records("totals", 1, most_kernels=max(most, default=0)),
             streams=self.streams.joined(),
             entries=self.entries.joined(),
             kinds=kinds,
@@ -247,20 +266,20 @@ class TableBuilder:
                 late=[*(bool(transfer.late) for transfer in self.transfers), 0],
                 first_phase=offsets([len(transfer.phases) for transfer in self.transfers]),
             ),
-            phases=table("phases", [(phase.vector, phase.num_bytes, phase.cap) for phase in phases]),
+            phases=table("phases", phases),
             vectors=records("vectors", len(vectors) + 1, first_load=vectors.offsets),
             loads=records("loads", len(vectors.links), link=vectors.links, load=vectors.loads),
             slots=slots,
             links=records(
                 "links", len(links.capacity), first_node=NONE, last_node=NONE, capacity=links.capacity
             ),
-            nodes=nodes,
+            nodes=records("nodes", len(of_nodes), slot=of_nodes, next=NONE, previous=NONE),
             segments=self.segments.joined(),
-            work=np.concatenate([zeros(0), *(kernels.ravel() for kernels in self.work if self.paces)]),
+            work=self.work.joined(),
             paces=paces,
             part_end=zeros(parts),
             workloads=records("workloads", len(self.workloads), first_stream=self.workloads),
-            changes=table("changes", [(change.time, change.link, change.capacity) for change in changes]),
+            changes=table("changes", sorted(links.changes)),
             traffic=table(
                 "traffic",
                 [
@@ -274,22 +293,22 @@ class TableBuilder:
             marked=zeros(len(links.capacity)),
             found=records("found", len(slots)),
             # NumPy asks for huge pages for what it need not set to zero.
-            starts=np.empty(self.times, dtype=np.int64),
-            arrivals=np.empty(self.times, dtype=np.int64),
+            begun=zeros(self.begun),
             ends=np.empty(self.times, dtype=np.int64),
             stretched=records("stretched", MANY_KERNELS if self.paces else 1),
             kernel_end=zeros(MANY_KERNELS * bool(self.paces) + parts),
-            gated=self.gated_rows.joined(),
+            gated=self.gated.joined(),
             opens=self.opens.joined(),
             gates=records("gates", len(self.gates) * self.steps, first_waiter=NONE),
         )
 
-    def _paces(self) -> Records:
-        first = offsets([most for _, most in self.paces])[:-1] * PARTS
-        paces = records("paces", len(self.paces), first_part=first, segment=NONE, order=NONE)
-        paces["stream"] = [stream for stream, _ in self.paces]
-        paces["rate_units"] = paces["rate_memory"] = SCALE
-        return paces
+
+def _who_always_meet(kinds: Records) -> Ints:
+    """By class [classes, kinds] which of those who meet in all kinds it is among."""
+    meeting = np.zeros(len(kinds), dtype=np.int64)
+    for slots in {slots.tobytes(): slots for slots in kinds["slot"].T}.values():
+        _, meeting = np.unique(meeting * (slots.max() + 1) + slots, return_inverse=True)
+    return meeting
 
 
 def records(name: str, count: int, **columns: Any) -> Records:

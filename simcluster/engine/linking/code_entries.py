@@ -7,8 +7,7 @@ starts are known offsets inside it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import field
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -40,7 +39,7 @@ class StreamEntries:
 class CodeEntries:
     """The entries of a block of instructions, by the ``streams`` that it uses, and what each of them does.
 
-    ``stream_of`` and ``entry`` say by instruction where it is. ``incoming`` are (stream, slot) of buffers
+    ``stream_of`` and ``entry`` say by instruction where it is. ``incoming`` are (slot, stream) of buffers
     that other blocks write and this one reads; ``outgoing`` are (slot, stream, entries until written,
     whether it only adds) of those that it writes for others.
     """
@@ -68,91 +67,70 @@ class CodeEntries:
         return offsets
 
 
-@dataclass
 class _EntryBuilder:
-    code: InstructionBlock
-    tracks: dict[int, list[tuple[int, int, int]]] = field(default_factory=lambda: defaultdict(list))
+    def __init__(self, code: InstructionBlock) -> None:
+        self.code = code
+        self.stream_of = [code.streams.index(instruction.stream) for instruction in code.instructions]
+        self.entry: list[int] = []
+        self.tracks: list[list[tuple[int, int, int]]] = [[] for _ in code.streams]
+        # By stream and other stream, up to which entry of that it has waited.
+        self.known: defaultdict[tuple[int, int], int] = defaultdict(int)
 
     def run(self) -> CodeEntries:
-        code = self.code
-        number = {stream: index for index, stream in enumerate(code.streams)}
+        instructions = self.code.instructions
         # Instructions that another stream of this code waits for: their segment ends with them.
         awaited = {
             other
-            for instruction in code.instructions
+            for stream, instruction in zip(self.stream_of, instructions, strict=True)
             for other in instruction.after
-            if code.instructions[other].stream != instruction.stream
+            if self.stream_of[other] != stream
         }
-        entry: list[int] = []
         open_segment = False
-        known: dict[tuple[int, int], int] = {}
-        for index, instruction in enumerate(code.instructions):
-            stream = number[instruction.stream]
-            track = self.tracks[stream]
-            waits = self._waits(instruction, stream, number, entry, known)
-            kernel = instruction.stream == COMPUTE
-            if not (kernel and open_segment and not waits and track):
-                track += [(other, position, NOTHING) for other, position in waits[:-1]]
-                other, position = waits[-1] if waits else (NOTHING, 0)
-                track.append((other, position, NOTHING if kernel else index))
-            entry.append(len(track) - 1)
+        for index, (stream, instruction) in enumerate(zip(self.stream_of, instructions, strict=True)):
+            track, kernel = self.tracks[stream], instruction.stream == COMPUTE
+            waits = self._waits(stream, instruction)
+            if waits or not (kernel and open_segment):
+                *before, last = waits or [(NOTHING, 0)]
+                track += [(*wait, NOTHING) for wait in before]
+                track.append((*last, NOTHING if kernel else index))
+            self.entry.append(len(track) - 1)
             if kernel:
                 open_segment = index not in awaited
-        return CodeEntries(
-            code.streams,
-            tuple(
-                StreamEntries(*map(_ints, zip(*self.tracks[index], strict=True)))
-                for index in range(len(code.streams))
-            ),
-            _ints([number[instruction.stream] for instruction in code.instructions]),
-            _ints(entry),
-            *self._border(number, entry),
-        )
+        tracks = (StreamEntries(*map(_ints, zip(*track, strict=True))) for track in self.tracks)
+        places = _ints(self.stream_of), _ints(self.entry)
+        return CodeEntries(self.code.streams, tuple(tracks), *places, self._incoming(), self._outgoing())
 
-    def _waits(
-        self,
-        instruction: Instruction,
-        stream: int,
-        number: Mapping[str, int],
-        entry: list[int],
-        known: dict[tuple[int, int], int],
-    ) -> list[tuple[int, int]]:
-        """(stream, entries that must have ended) of what this instruction waits for and is not implied."""
-        needed: dict[int, int] = {}
+    def _waits(self, stream: int, instruction: Instruction) -> list[tuple[int, int]]:
+        """(Stream, entries that must have ended) of what this instruction waits for and is not implied."""
+        needed: defaultdict[int, int] = defaultdict(int)
         for other in instruction.after:
-            where = number[self.code.instructions[other].stream]
-            if where != stream:
-                needed[where] = max(needed.get(where, 0), entry[other] + 1)
+            needed[self.stream_of[other]] = max(needed[self.stream_of[other]], self.entry[other] + 1)
         waits = []
-        for where, position in sorted(needed.items()):
-            if known.get((stream, where), 0) < position:
-                known[stream, where] = position
-                waits.append((where, position))
+        for other, position in sorted(needed.items()):
+            if other != stream and self.known[stream, other] < position:
+                self.known[stream, other] = position
+                waits.append((other, position))
         return waits
 
-    def _border(
-        self, number: Mapping[str, int], entry: list[int]
-    ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int, int, bool], ...]]:
-        code = self.code
+    def _incoming(self) -> tuple[tuple[int, int], ...]:
         read: dict[tuple[int, int], None] = {}
         written: set[int] = set()
-        for instruction in code.instructions:
-            for slot in instruction.reads:
-                if code.slots[slot].scope is not Scope.LOCAL and slot not in written:
-                    read[number[instruction.stream], slot] = None
-            for slot in instruction.adds:
-                if code.slots[slot].scope is Scope.MICRO_BATCH and slot not in written:
-                    read[number[instruction.stream], slot] = None
+        scopes = [slot.scope for slot in self.code.slots]
+        for stream, instruction in zip(self.stream_of, self.code.instructions, strict=True):
+            slots = [slot for slot in instruction.reads if scopes[slot] is not Scope.LOCAL]
+            slots += [slot for slot in instruction.adds if scopes[slot] is Scope.MICRO_BATCH]
+            read |= {(slot, stream): None for slot in slots if slot not in written}
             written.update(instruction.writes)
-        incoming = tuple(read)
-        outgoing = tuple(
-            (slot, number[instruction.stream], entry[writer] + 1, slot in instruction.adds)
-            for slot, writers in sorted(code.written.items())
-            if code.slots[slot].scope is not Scope.LOCAL
+        return tuple(read)
+
+    def _outgoing(self) -> tuple[tuple[int, int, int, bool], ...]:
+        instructions = self.code.instructions
+        return tuple(
+            (slot, self.stream_of[writer], self.entry[writer] + 1, slot in instructions[writer].adds)
+            for slot, writers in sorted(self.code.written.items())
+            if self.code.slots[slot].scope is not Scope.LOCAL
             for writer in sorted(writers)
-            for instruction in [code.instructions[writer]]
         )
-        return incoming, outgoing
 
 
 def _ints(values: Sequence[int]) -> Ints:

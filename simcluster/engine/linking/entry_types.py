@@ -1,18 +1,23 @@
-"""What the entries of a communication stream do: few different things, many times over."""
+"""What the entries of a stream do: few kinds of communication, many times over, or segments of kernels."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
-from simcluster.engine.linking.code_entries import NOTHING
-from simcluster.number_arrays import Ints
-from simcluster.program import Program
+from simcluster.engine.linking.code_entries import NOTHING, CodeEntries
+from simcluster.number_arrays import Ints, offsets
+from simcluster.program import COMPUTE, Program
+
+PARTS = 3
+"""Parts of a kernel, in this order: bound by units, bound by memory, and launches and dispatch."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryTypes:
-    """The entries of one stream by what they do.
+    """The entries of a communication stream by what they do.
 
     ``places`` [kinds] are (code, instruction). ``which`` [entries] of these each does (``NOTHING``: it only
     waits), and its ``ordinals`` [entries]: those who meet in it meet for so many-th time on this stream, from
@@ -43,9 +48,61 @@ class EntryTypes:
         which[meeting] = number_of[keys]
         ordinals = np.zeros(len(instruction), dtype=np.int64)
         axes = [program.codes[code].instructions[index].group for code, index in places]
-        numbers = {group: number for number, group in enumerate(dict.fromkeys(axes))}
-        group_of = np.array([numbers[group] for group in axes], dtype=np.int64)[which[meeting]]
-        for group in range(len(numbers)):
-            own = meeting[group_of == group]
+        for group in dict.fromkeys(axes):
+            own = meeting[np.array([other == group for other in axes])[which[meeting]]]
             ordinals[own] = np.arange(len(own))
         return cls(places, which, ordinals)
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Kernels that run one after another without anybody waiting in between.
+
+    ``which`` [entries] is the segment of an entry, ``NOTHING`` where it only waits; ``first`` [segments + 1]
+    is the first kernel of each segment, of those that all ``kernels`` are: (code, its instructions).
+    """
+
+    which: Ints
+    first: Ints
+    kernels: tuple[tuple[int, Ints], ...]
+
+    @classmethod
+    def of(cls, runs: Sequence[tuple[int, CodeEntries, Ints]], length: int) -> Segments:
+        """Those of a stream of this ``length``; ``runs`` are (code, its entries, where each of its executions
+        begins on the stream).
+        """
+        which = np.full(length, NOTHING, dtype=np.int64)
+        counts = [np.zeros(0, dtype=np.int64)]
+        kernels: list[tuple[int, Ints]] = []
+        known = 0
+        for code, entries, begins in runs:
+            if COMPUTE not in entries.streams:
+                continue
+            local = entries.streams.index(COMPUTE)
+            own = np.flatnonzero(entries.stream_of == local)
+            kernels.append((code, own))
+            used, sizes = np.unique(entries.entry[own], return_counts=True)
+            numbers = np.full(len(entries.tracks[local]), NOTHING, dtype=np.int64)
+            numbers[used] = known + np.arange(len(used))
+            known += len(used)
+            counts.append(sizes)
+            which[begins[:, None] + np.arange(len(numbers))] = numbers
+        return cls(which, offsets(np.concatenate(counts)), tuple(kernels))
+
+    def __len__(self) -> int:
+        return len(self.first) - 1
+
+    @property
+    def longest(self) -> int:
+        """The most kernels of one segment."""
+        return int(np.diff(self.first).max(initial=0))
+
+    def durations(self, parts: Ints) -> Ints:
+        """Nanoseconds of every segment that nothing slows, of the ``parts`` of its kernels.
+
+        OverflowError if these kernels, which all run one after another, take more than 64 bits hold.
+        """
+        times = parts.sum(axis=1)
+        if times.sum(dtype=np.float64) >= 2.0**63:
+            raise OverflowError
+        return np.asarray(np.diff(offsets(times)[self.first]), dtype=np.int64)

@@ -10,8 +10,7 @@ import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.linking.code_entries import NOTHING, CodeEntries
-from simcluster.engine.linking.entry_types import EntryTypes
-from simcluster.engine.linking.segments import Segments
+from simcluster.engine.linking.entry_types import EntryTypes, Segments
 from simcluster.number_arrays import Ints, offsets
 from simcluster.program import COMPUTE, BlockExecution, Executions, Program
 
@@ -112,6 +111,21 @@ class LinkedPart:
         other = np.concatenate([stream.wait_stream for stream in self.streams])
         position = np.concatenate([stream.wait_position for stream in self.streams])
         return np.where(other == NOTHING, NOTHING, self.begins[other] + position - 1)
+
+    @cached_property
+    def previous(self) -> Ints:
+        """By entry of all streams the one before on its stream, or ``NOTHING``."""
+        previous = np.arange(self.num_entries) - 1
+        previous[self.begins[:-1][np.diff(self.begins) > 0]] = NOTHING
+        return previous
+
+    @cached_property
+    def communicates(self) -> Ints:
+        """By entry of all streams its stream, if it communicates; ``NOTHING`` of kernels and mere waits."""
+        streams = np.full(self.num_entries, NOTHING)
+        for number, own, kinds in self.communication():
+            streams[own] = np.where(kinds.which == NOTHING, NOTHING, number)
+        return streams
 
     @cached_property
     def segments(self) -> Segments:

@@ -79,19 +79,11 @@ class _Linker:
         waiting = before[needed.waits.execution[waits]] + np.arange(len(waits))
         does = np.ones(len(meeting) + len(waits), dtype=np.bool_)
         does[waiting] = False
-
-        def all_entries(values: Ints, of_waits: Ints | int) -> Ints:
-            column = np.empty(len(does), dtype=np.int64)
-            column[does], column[waiting] = values, of_waits
-            return column
-
-        return LinkedStream(
-            name,
-            all_entries(stream, needed.waits.other[waits]),
-            all_entries(position, needed.ended[waits]),
-            all_entries(meeting, NOTHING),
-            all_entries(execution, BARRIER),
-        )
+        columns = np.empty((4, len(does)), dtype=np.int64)
+        columns[:, does] = stream, position, meeting, execution
+        columns[:2, waiting] = needed.waits.other[waits], needed.ended[waits]
+        columns[2:, waiting] = [[NOTHING], [BARRIER]]
+        return LinkedStream(name, *columns)
 
     def _every_step(self, executions: Sequence[int] | Ints) -> Ints:
         """Executions of the first step, and the same of all others."""
@@ -100,10 +92,10 @@ class _Linker:
 
     def _for_transfers(self) -> Waits:
         """Of the kernels of executions that wait for transfers: for all of these."""
-        runs = np.flatnonzero(self.plan.columns.wait_for_transfers)
         transfers = _ints([self.numbers[stream] for stream in TRANSFER_STREAMS if stream in self.numbers])
-        execution = np.repeat(self._every_step(runs), len(transfers))
-        other = np.tile(transfers, len(runs) * self.steps)
+        runs = np.repeat(np.flatnonzero(self.plan.columns.wait_for_transfers), len(transfers))
+        execution = self._every_step(runs)
+        other = np.resize(transfers, len(execution))
         return Waits.for_all_before(execution, np.full_like(execution, self.compute), other)
 
     def _for_streams(self) -> Waits:
@@ -142,16 +134,8 @@ class _Linker:
         execution = self._every_step(runs)
         awaited = execution + np.tile(place - runs - ago * per_step, self.steps)
         execution, awaited = execution[awaited >= 0], awaited[awaited >= 0]
-        streams = RowLists.of(
-            [
-                [
-                    (own, len(track))
-                    for own, track in zip(self.local[code], self.entries[code].tracks, strict=True)
-                ]
-                for code in self.codes
-            ],
-            2,
-        )
+        tracks = (zip(self.local[code], self.entries[code].tracks, strict=True) for code in self.codes)
+        streams = RowLists.of([[(own, len(track)) for own, track in of_code] for of_code in tracks], 2)
         pair, (other, position) = streams.of_each(self.which[awaited])
         execution, awaited = execution[pair], awaited[pair]
         pair, (stream, _) = streams.of_each(self.which[execution])

@@ -29,10 +29,7 @@ def waits_for_buffers(
     ``streams`` has by code the numbers of its streams.
     """
     reads, writes, num_names = _uses(plan, codes, entries, streams, plan.columns.pairs)
-    labels = np.empty((len(_LABELS), len(plan.columns)), dtype=np.int64)
-    for scope, number in _LABELS.items():
-        labels[number] = plan.columns.labels(scope)
-    labels = np.tile(labels + 1, steps)
+    labels = np.tile(np.stack([plan.columns.labels(scope) for scope in _LABELS]) + 1, steps)
     kind = np.tile(plan.columns.pair, steps)
     writer, (name, label, stream, position, adds) = writes.of_each(kind)
     makers = _Makers.of(name + num_names * labels[label, writer], writer, stream, position, adds)
@@ -61,35 +58,24 @@ def _uses(
 
     def rows(uses: Mapping[int, Sequence[tuple[int, ...]]], num_columns: int) -> tuple[Ints, Ints]:
         """By row the place of its pair, and the rows [columns, rows] of all pairs, of uses by code."""
-        owner, columns = RowLists.of(list(uses.values()), num_columns).of_each(which)
-        names = {code: [codes[code].slots[slot].name for slot, *_ in used] for code, used in uses.items()}
+        slots = {code: [codes[code].slots[slot] for slot, *_ in used] for code, used in uses.items()}
+        lists = [
+            [
+                (0, _LABELS[slot.scope], streams[code][stream], *more)
+                for slot, (_, stream, *more) in zip(slots[code], used, strict=True)
+            ]
+            for code, used in uses.items()
+        ]
+        owner, columns = RowLists.of(lists, num_columns).of_each(which)
         columns[0] = [
-            numbers.setdefault(plan.buffer(instance, name), len(numbers))
+            numbers.setdefault(plan.buffer(instance, slot.name), len(numbers))
             for code, instance in pairs
-            for name in names[code]
+            for slot in slots[code]
         ]
         return owner, columns
 
-    def label(code: int, slot: int) -> int:
-        return _LABELS[codes[code].slots[slot].scope]
-
-    reader, read = rows(
-        {
-            code: [(slot, label(code, slot), own[where]) for where, slot in entries[code].incoming]
-            for code, own in streams.items()
-        },
-        3,
-    )
-    writer, written = rows(
-        {
-            code: [
-                (slot, label(code, slot), own[where], position, adds)
-                for slot, where, position, adds in entries[code].outgoing
-            ]
-            for code, own in streams.items()
-        },
-        5,
-    )
+    reader, read = rows({code: entries[code].incoming for code in streams}, 3)
+    writer, written = rows({code: entries[code].outgoing for code in streams}, 5)
     # A stream does not wait for itself.
     lowest, highest = np.full(len(numbers), np.iinfo(np.int64).max), np.full(len(numbers), -1)
     np.minimum.at(lowest, written[0], written[2])

@@ -1,8 +1,8 @@
 """What the instructions of every class of ranks cost, and the programs that classes run at these prices."""
 
+from simcluster.engine.pricing.deadlock import deadlock_error
 from simcluster.engine.pricing.priced_classes import PricedClasses
-from simcluster.engine.pricing.priced_group import PricedGroup
-from simcluster.engine.pricing.prices import Prices
+from simcluster.engine.pricing.prices import PricedGroup, Prices
 from simcluster.engine.pricing.workload import Workload
 
 __all__ = [
@@ -10,4 +10,5 @@ __all__ = [
     "PricedGroup",
     "Prices",
     "Workload",
+    "deadlock_error",
 ]

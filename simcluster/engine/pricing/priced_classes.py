@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from functools import cached_property
 from typing import NamedTuple
@@ -13,9 +13,8 @@ import numpy as np
 from simcluster.cluster import SCALE, Device, ResourceShare
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import ClassGates, Transfer, Who, meeting_of
-from simcluster.engine.linking import CodeEntries, LinkedPart, link_part, stuck
-from simcluster.engine.pricing.priced_group import PricedCode, PricedGroup
-from simcluster.engine.pricing.prices import Prices, examples_of
+from simcluster.engine.linking import CodeEntries, LinkedPart, link_part
+from simcluster.engine.pricing.prices import PricedCode, PricedGroup, Prices, examples_of
 from simcluster.engine.pricing.workload import Workload
 from simcluster.number_arrays import Ints
 from simcluster.program import Instruction
@@ -52,6 +51,10 @@ class Communication:
             return None
         return ResourceShare(int(self.units[column]), int(self.memory[column]))
 
+    def of_gates(self, column: int) -> ClassGates | None:
+        """The gates of a class; None if it has to do with none."""
+        return self.gates[column] if self.gates else None
+
 
 class _Partners(NamedTuple):
     """Who meets in a kind of communication, by class, and how many they are; one class of each of those who
@@ -72,11 +75,12 @@ class PricedClasses:
         self._communications: dict[tuple[int, int], list[Communication]] = {}
         self._partners: dict[tuple[object, ...], _Partners] = {}
         self.groups: Sequence[PricedGroup] = list(_Grouping(self._prices, workload.steps).groups())
-        self.place_of: Mapping[int, tuple[int, int]] = {
+        places = {
             index: (number, column)
             for number, group in enumerate(self.groups)
             for column, index in enumerate(group.indices)
         }
+        self.place_of: Sequence[tuple[int, int]] = [place for _, place in sorted(places.items())]
 
     @cached_property
     def num_entries(self) -> int:
@@ -137,18 +141,6 @@ class PricedClasses:
             self._partners[key] = _Partners(met, examples_of([who for who, _ in met]), examples_of(ways))
         return self._partners[key]
 
-    def stuck(self, done: Sequence[Sequence[int]], held: Sequence[Sequence[str | None]]) -> list[str]:
-        """One line per stuck stream: what it is at and what it waits for.
-
-        By class and stream, ``done`` entries have ended, and ``held`` keeps the next from ending if it has
-        arrived.
-        """
-        lines = []
-        for index, (ended, why) in enumerate(zip(done, held, strict=True)):
-            rank = self.workload.classes.representatives[index]
-            lines += stuck(rank, self.groups[self.place_of[index][0]].part, ended, why)
-        return lines
-
 
 @dataclass
 class _Grouping:
@@ -183,8 +175,8 @@ class _Grouping:
     def _many(self, part: LinkedPart, indices: Sequence[int]) -> PricedGroup:
         ranks = [self.prices.classes.representatives[index] for index in indices]
         devices = self.prices.cluster.fleet(ranks)
-        blocks = {code: self.prices.program.codes[code] for code in part.codes}
-        codes = {code: self.prices.of_classes(indices, devices, block) for code, block in blocks.items()}
+        blocks = self.prices.program.codes
+        codes = {code: self.prices.of_classes(indices, devices, blocks[code]) for code in part.codes}
         return PricedGroup(part, indices, codes, many=True)
 
     def _equal(self, part: LinkedPart, indices: Sequence[int]) -> Iterator[PricedGroup]:
@@ -200,8 +192,6 @@ class _Grouping:
         place = code, *self.prices.place(index, code)
         if place not in self.by_place:
             prices = self.prices.of_class(index, self.prices.program.codes[code])
-            key = code, *prices
-            if key not in self.by_price:
-                self.by_price[key] = PricedCode(*np.array(prices, dtype=np.int64).T[:, :, np.newaxis])
-            self.by_place[place] = self.by_price[key]
+            made = PricedCode(*np.array(prices, dtype=np.int64).T[:, :, np.newaxis])
+            self.by_place[place] = self.by_price.setdefault((code, *prices), made)
         return self.by_place[place]

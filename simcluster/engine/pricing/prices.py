@@ -1,8 +1,8 @@
-"""What instructions cost to a class."""
+"""What instructions cost to a class, and to all classes that run a part beside each other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from simcluster.cluster import Device, DeviceArray, nanoseconds
+from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import Choices, Transfer
+from simcluster.engine.linking import PARTS, LinkedPart
 from simcluster.engine.pricing.launch_queue import QueuedLaunch, launch_stalls
-from simcluster.engine.pricing.priced_group import PricedCode
 from simcluster.engine.pricing.workload import Workload
 from simcluster.number_arrays import Ints
 from simcluster.program import (
-    WITH_SERVER,
     CollectiveCalls,
     CollectiveRequests,
     Instruction,
@@ -26,6 +26,50 @@ from simcluster.program import (
     runs_kernels,
 )
 from simcluster.work import Work
+
+
+@dataclass(frozen=True, eq=False)
+class PricedCode:
+    """Nanoseconds [instructions, classes] of every instruction of a code; how many of them are launches and
+    dispatch, and in how many memory holds it up. In one column if they are the same for all classes.
+    """
+
+    duration: Ints
+    host: Ints
+    memory: Ints
+
+    def parts(self, kernels: Ints) -> Ints:
+        """Nanoseconds [kernels, ``PARTS``, classes] of some kernels: those bound by the units, those bound by
+        memory, those of launches and dispatch.
+        """
+        host, memory = self.host[kernels], self.memory[kernels]
+        return np.stack([self.duration[kernels] - host - memory, memory, host], axis=1)
+
+
+@dataclass(frozen=True)
+class PricedGroup:
+    """The classes ``indices``, which run a part on devices of one kind; the columns of all arrays.
+
+    ``codes`` is what its codes cost them; ``many`` says that each may have its own prices.
+    """
+
+    part: LinkedPart
+    indices: Sequence[int]
+    codes: Mapping[int, PricedCode]
+    many: bool
+
+    def durations(self, code: int, instruction: int) -> Ints:
+        """Nanoseconds [classes] of an instruction."""
+        return np.broadcast_to(self.codes[code].duration[instruction], len(self.indices))
+
+    def kernels(self) -> tuple[Ints, Ints]:
+        """The different nanoseconds [prices, kernels, ``PARTS``] of the kernels of the part's segments, and
+        which of them each class has.
+        """
+        parts = [self.codes[code].parts(own) for code, own in self.part.segments.kernels]
+        columns = max((kernels.shape[2] for kernels in parts), default=1)
+        every = np.concatenate([np.zeros((0, PARTS, columns), dtype=np.int64), *parts])
+        return every.transpose(2, 0, 1), np.arange(len(self.indices)) % columns
 
 
 class Prices:
@@ -44,22 +88,6 @@ class Prices:
         # By code whether it has kernels, and an instruction for each way in which it moves something.
         self._paid: dict[int, tuple[bool, tuple[Instruction, ...]]] = {}
 
-    def launches(self, code: InstructionBlock, device: Device) -> list[int]:
-        """Nanoseconds of the host for each of a code's instructions: its kernels, of a graph the first of
-        them, and the collectives that it calls for.
-        """
-        alone = self.dispatch.of(device)
-        return [
-            nanoseconds(
-                instruction.dispatch_cost * alone
-                if runs_kernels(instruction)
-                else self.calls.seconds(code, instruction)
-                if instruction.action is InstructionKind.COLLECTIVE
-                else 0.0
-            )
-            for instruction in code.instructions
-        ]
-
     def device(self, index: int) -> Device:
         """The device of a class."""
         return self.cluster.device(self.classes.representatives[index])
@@ -69,8 +97,7 @@ class Prices:
         many memory holds them up.
         """
         device = self.device(index)
-        moved = partial(self.moved, index, code)
-        return price_instructions(code, device.price, self.launches(code, device), moved)
+        return self._instructions(code, device, device.price, partial(self.moved, index, code))
 
     def of_classes(self, indices: Sequence[int], devices: DeviceArray, code: InstructionBlock) -> PricedCode:
         """The same for classes with these devices, all of one kind; equal for each to ``of_class``."""
@@ -81,8 +108,7 @@ class Prices:
             alone, called = np.array(prices, dtype=np.int64)[which].T
             return alone, called
 
-        launches = self.launches(code, devices.device)
-        columns = zip(*price_instructions(code, devices.price, launches, moved), strict=True)
+        columns = zip(*self._instructions(code, devices.device, devices.price, moved), strict=True)
         shape = len(indices)
         return PricedCode(*(np.array([np.broadcast_to(row, shape) for row in column]) for column in columns))
 
@@ -106,12 +132,8 @@ class Prices:
             return self.classes.representatives[index]
         if instruction.action is InstructionKind.GATE:
             return None
-        if instruction.action in WITH_SERVER:
-            return self.choices.where(index, instruction)
-        if not instruction.group:
-            return self.choices.peer(index, instruction)[1]
-        group = self.classes.groups[index, instruction.group]
-        return (group.placement, group.number) if instruction.parts else group.placement
+        where = self.choices.where(index, instruction)
+        return (where, self.classes.groups[index, instruction.group].number) if instruction.parts else where
 
     def moved(self, index: int, code: InstructionBlock, instruction: Instruction) -> tuple[int, int]:
         """Nanoseconds of a collective or transfer alone on the cluster as it was built, and how much longer
@@ -134,38 +156,40 @@ class Prices:
         _, called = self.moved(index, code, instruction)
         return replace(transfer, latency_ns=transfer.latency_ns + called) if called else transfer
 
+    def _instructions(
+        self,
+        code: InstructionBlock,
+        device: Device,
+        price: Callable[[tuple[Work, ...], float], Any],
+        moved: Callable[[Instruction], tuple[Any, Any]],
+    ) -> list[tuple[Any, Any, Any]]:
+        """The prices of ``of_class``, of one device, or arrays over devices of its kind.
 
-def price_instructions(
-    code: InstructionBlock,
-    price: Callable[[tuple[Work, ...], float], Any],
-    launches: Sequence[int],
-    moved: Callable[[Instruction], tuple[Any, Any]],
-) -> list[tuple[Any, Any, Any]]:
-    """Nanoseconds of a code's instructions, how many are launches and dispatch, and in how many memory holds
-    them up: of one device, or arrays over devices.
-
-    ``price`` is that of kernels on the devices, ``launches`` what the host takes for each instruction,
-    ``moved`` what ``Prices`` says of collectives and transfers.
-    """
-    prices: list[tuple[Any, Any, Any]] = []
-    stretch: list[QueuedLaunch] = []
-    for instruction, launch in zip(code.instructions, launches, strict=True):
-        kernel = runs_kernels(instruction)
-        if kernel:
-            own = price(instruction.works, 0.0)
-            prices.append((own.total_ns, own.host_ns, own.memory_ns))
-        elif instruction.action is InstructionKind.COMPUTE:
-            waited = nanoseconds(instruction.host_time)
-            prices.append((max(1, waited), waited, 0))
-        else:
-            alone, called = moved(instruction)
-            prices.append((alone + called, called, 0))
-        order = instruction.stream, instruction.after, kernel, instruction.host_waits
-        stretch.append(QueuedLaunch(prices[-1][0], launch, *order))
-    return [
-        (total + stall, host + stall, memory)
-        for (total, host, memory), stall in zip(prices, launch_stalls(stretch), strict=True)
-    ]
+        ``price`` is that of kernels, ``moved`` that of collectives and transfers. The host launches kernels,
+        of a graph the first of them, and the collectives that it calls for.
+        """
+        prices: list[tuple[Any, Any, Any]] = []
+        stretch: list[QueuedLaunch] = []
+        dispatch = self.dispatch.of(device)
+        for instruction in code.instructions:
+            kernel, launch = runs_kernels(instruction), 0.0
+            if kernel:
+                own, launch = price(instruction.works, 0.0), instruction.dispatch_cost * dispatch
+                prices.append((own.total_ns, own.host_ns, own.memory_ns))
+            elif instruction.action is InstructionKind.COMPUTE:
+                waited = nanoseconds(instruction.host_time)
+                prices.append((max(1, waited), waited, 0))
+            else:
+                alone, called = moved(instruction)
+                prices.append((alone + called, called, 0))
+                if instruction.action is InstructionKind.COLLECTIVE:
+                    launch = self.calls.seconds(code, instruction)
+            order = instruction.stream, instruction.after, kernel, instruction.host_waits
+            stretch.append(QueuedLaunch(prices[-1][0], nanoseconds(launch), *order))
+        return [
+            (total + stall, host + stall, memory)
+            for (total, host, memory), stall in zip(prices, launch_stalls(stretch), strict=True)
+        ]
 
 
 def examples_of(keys: Sequence[object]) -> tuple[list[int], Ints]:

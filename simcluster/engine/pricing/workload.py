@@ -1,4 +1,4 @@
-"""Who runs what on a cluster."""
+"""What runs on a cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simcluster.program import FREE_CALLS, HostCalls, Program, RankClasses
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Workload:
-    """One of several Programs that run at once on one cluster; what its parts are, ``run`` says."""
+    """A Program on a cluster, by itself or one of several that run at once."""
 
     program: Program
     """What its ranks run."""
@@ -26,6 +26,6 @@ class Workload:
     algorithms: Selection = AUTOMATIC
     """The algorithms that collectives use."""
     fabric: Fabric | None = None
-    """The links that it shares with others; None: it has links to itself."""
+    """The links that are shared; None: every collective and transfer takes what it would alone."""
     host: HostCalls = FREE_CALLS
     """What the host spends on calling for collectives."""

@@ -6,7 +6,8 @@ one instant are applied before one re-solve of the links they reach, after every
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Generator, Sequence
 
 import numpy as np
 import simpy
@@ -62,17 +63,15 @@ class Network:
         self.num_flows = 0
         self.num_solves = 0
         self.num_rates = 0
-        self._links = links
         self._vectors = links.vectors
         self._capacity = links.capacity.tolist()
         self._rows: dict[int, Row] = {}
         self._alone: dict[int, float] = {}
-        self._users: dict[int, dict[Flow, None]] = {}
+        self._users: defaultdict[int, dict[Flow, None]] = defaultdict(dict)
         self._active: dict[Flow, None] = {}
         self._touched: dict[int, None] = {}
-        self._pending = False
         if links.changes:
-            env.process(self._changing(sorted(links.changes, key=lambda change: (change.time, change.link))))
+            env.process(self._changing(sorted(links.changes)))
         for traffic in links.background:
             env.process(
                 self._background(FlowPhase(traffic.vector, np.inf, traffic.rate), traffic.begin, traffic.end)
@@ -87,8 +86,7 @@ class Network:
         """Waits until a transfer is over: its latency, then its phases; it takes 1 ns at least."""
         env = self.env
         began = env.now
-        latency = transfer.latency(int(began)) if transfer.late else transfer.latency_ns
-        if latency:
+        if latency := transfer.latency(int(began)):
             yield env.timeout(latency)
         for phase in transfer.phases:
             self.num_flows += 1
@@ -104,16 +102,9 @@ class Network:
         row = self._row(phase.vector)
         now = int(self.env.now)
         flow = Flow(row, phase.vector, phase.cap, phase.num_bytes, now, simpy.Event(self.env))
-        users = self._users
-        alone = True
+        alone = not any(self._users[link] for link, _ in row)
         for link, _ in row:
-            there = users.get(link)
-            if there is None:
-                users[link] = {flow: None}
-            else:
-                if there:
-                    alone = False
-                there[flow] = None
+            self._users[link][flow] = None
         self._active[flow] = None
         # Others that start at this very instant may slow what would end in it.
         if alone and _span(flow, rate := self._rate_alone(flow)):
@@ -125,14 +116,9 @@ class Network:
     def _finish(self, flow: Flow) -> None:
         """Takes a flow off its links; who shared one with it is looked at again."""
         del self._active[flow]
-        users = self._users
-        met = False
         for link, _ in flow.row:
-            there = users[link]
-            del there[flow]
-            if there:
-                met = True
-        if met:
+            del self._users[link][flow]
+        if any(self._users[link] for link, _ in flow.row):
             self._touch(flow.row)
 
     def _row(self, vector: int) -> Row:
@@ -165,43 +151,35 @@ class Network:
     # -- sharing ----------------------------------------------------------------------------------------
 
     def _touch(self, row: Row) -> None:
-        for link, _ in row:
-            self._touched[link] = None
-        if not self._pending:
-            self._pending = True
+        if not self._touched:
             late = simpy.Event(self.env)
             late._ok, late._value = True, None
             late.callbacks.append(self._settle)
             self.env.schedule(late, priority=LAST)
+        self._touched.update((link, None) for link, _ in row)
 
     def _settle(self, late: simpy.Event) -> None:
         """Solves for the flows that hang together with what started, ended or changed at this instant."""
         flows = self._reached()
         self._touched.clear()
-        self._pending = False
-        if not flows:
-            return
         now = int(self.env.now)
-        rates: Iterable[float]
-        if len(flows) == 1:
-            rates = [self._rate_alone(flows[0])]
-        else:
+        if len(flows) > 1:
             self.num_solves += 1
             self.num_rates += len(flows)
-            rows, caps = [flow.row for flow in flows], [flow.cap for flow in flows]
-            rates = fair_rates(rows, caps, self._capacity)
+            rates = fair_rates([flow.row for flow in flows], [flow.cap for flow in flows], self._capacity)
+        else:
+            rates = [self._rate_alone(flow) for flow in flows]
         for flow, rate in zip(flows, rates, strict=True):
             if rate != flow.rate:
                 self._set(flow, rate, now)
 
     def _reached(self) -> list[Flow]:
         """The flows that hang together with the touched links."""
-        users = self._users
         links = list(self._touched)
         seen = set(links)
         flows: dict[Flow, None] = {}
         for link in links:  # grows
-            for flow in users.get(link, ()):
+            for flow in self._users[link]:
                 if flow in flows:
                     continue
                 flows[flow] = None

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import simpy
 
-from simcluster.cluster import ResourceShare
-from simcluster.engine.communication import Links, Moves, Who
-from simcluster.engine.linking import HEADING, LATE, NOTHING, STILL, Segments
-from simcluster.engine.pricing import PricedClasses, PricedGroup
+from simcluster.engine.communication import Links, Who
+from simcluster.engine.linking import Segments
+from simcluster.engine.pricing import PricedClasses, PricedGroup, deadlock_error
 from simcluster.engine.progress import Progress
-from simcluster.engine.reference.flows import NEVER, Network
-from simcluster.engine.reference.gates import GateCounter, StreamGates
+from simcluster.engine.reference.flows import NEVER, Network, SimEvents
+from simcluster.engine.reference.meetings import Attend, GateCounter, GatedEntries, Latch, Meeting
 from simcluster.engine.reference.pace import Pace, Segment, segments_of, slowed_segments
-from simcluster.engine.reference.streams import Meeting, SimEvents, Stream, run_kernels, run_transfers
-from simcluster.engine.timing import GroupTiming, Timing
-from simcluster.errors import SimulationError
+from simcluster.engine.reference.streams import Stream, run_kernels, run_transfers
+from simcluster.engine.timing import CommunicationStarts, GroupTiming, Timing
 from simcluster.number_arrays import Ints
 from simcluster.program import StepGate
 
@@ -53,7 +53,10 @@ def run_by_processes(workloads: Sequence[PricedClasses], links: Links, progress:
     else:
         for number in range(len(runs)):
             env.process(again(number))
-        _run_until(over)
+        # Until all are over, or nothing happens any more.
+        with suppress(simpy.core.EmptySchedule):
+            while not over.processed:
+                env.step()
     waiting_streams = any(stream.done < stream.length for stream in streams)
     if env.now > NEVER or (waiting_streams and network.carries_bytes):
         raise OverflowError
@@ -62,36 +65,24 @@ def run_by_processes(workloads: Sequence[PricedClasses], links: Links, progress:
     return [run.timing(*counts) for run in runs]
 
 
-def _run_until(over: simpy.Event) -> None:
-    """Lets time pass until an event, or until nothing happens any more."""
-    try:
-        while not over.processed:
-            over.env.step()
-    except simpy.core.EmptySchedule:
-        return
-
-
 Works = dict[int, tuple[Sequence[Sequence[int | Segment | None]], Ints]]
 """By group the entries of its different kernels, as ``run_kernels`` takes them, and which each class has."""
 
 
 class _Run:
     """One workload in time, once through all its steps: the streams [classes][streams], the paces of their
-    kernels, by who meets how often they have met, gates, and by class and stream the gates of entries.
+    kernels, where who meets, and gates.
     """
 
     def __init__(self, classes: PricedClasses, works: Works, env: simpy.Environment) -> None:
         self.classes, self.works, self.env = classes, works, env
-        places = (classes.place_of[index] for index in range(len(classes.place_of)))
-        self.places = [(number, classes.groups[number], column) for number, column in places]
+        self.places = [(number, classes.groups[number], column) for number, column in classes.place_of]
         self.streams = [
-            [Stream(stream.name, env, len(stream)) for stream in group.part.streams]
-            for _, group, _ in self.places
+            [Stream(env, len(stream)) for stream in group.part.streams] for _, group, _ in self.places
         ]
         self.paces = [Pace(env) if classes.slows(group) else None for _, group, _ in self.places]
-        self.meetings: defaultdict[Who, list[Meeting]] = defaultdict(list)
-        self.gates: defaultdict[StepGate, GateCounter] = defaultdict(GateCounter)
-        self.gated: dict[tuple[int, int, int], StreamGates] = {}
+        self.meetings: dict[Who, Meeting] = {}
+        self.gates: defaultdict[tuple[StepGate, int], GateCounter] = defaultdict(GateCounter)
 
     @property
     def every(self) -> list[Stream]:
@@ -111,9 +102,8 @@ class _Run:
                     entries = zip(awaited, self._kernels(number, column), strict=True)
                     process = run_kernels(stream, entries, pace)
                 else:
-                    does = self._communications(number, which, column)
-                    gates = self._gates(number, which, column)
-                    process = run_transfers(stream, zip(awaited, does, strict=True), network, pace, gates)
+                    does = self._communications(network, number, which, column, pace)
+                    process = run_transfers(stream, zip(awaited, does, strict=True))
                 processes.append(self.env.process(process))
         return processes
 
@@ -128,80 +118,45 @@ class _Run:
         return works[which[column]]
 
     def _communications(
-        self, number: int, which: int, column: int
-    ) -> Iterator[tuple[Moves, Meeting | None, ResourceShare | None]]:
+        self, network: Network, number: int, which: int, column: int, pace: Pace | None
+    ) -> Iterator[Attend | None]:
         """What a class does on a stream of communication, entry by entry."""
-        kinds = self.classes.groups[number].part.kinds(which)
-        times = int(kinds.ordinals.max(initial=0)) + 1
-        done: list[tuple[Moves, list[Meeting], ResourceShare | None]] = []
+        kinds: list[Attend | None] = []
         for kind in self.classes.communications(number, which):
             who, size = kind.met[column]
-            meetings = self.meetings[who] if size > 1 else []
-            meetings += [Meeting(size) for _ in range(times - len(meetings)) if size > 1]
-            done.append((kind.moves(column), meetings, kind.taken(column)))
-        for place, ordinal in zip(kinds.which.tolist(), kinds.ordinals.tolist(), strict=True):
-            if place == NOTHING:
-                yield 0, None, None
-            else:
-                moves, meetings, taken = done[place]
-                yield moves, meetings[ordinal] if meetings else None, taken
-
-    def _gates(self, number: int, which: int, column: int) -> StreamGates | None:
-        """The gates of the entries of a stream of communication; None: they have none."""
-        done = self.classes.communications(number, which)
-        if not any(kind.gates for kind in done):
-            return None
-        own = [kind.gates[column] if kind.gates else None for kind in done]
-        which_of_entries = self.classes.groups[number].part.kinds(which).which.tolist()
-        gates = self.gated[number, which, column] = StreamGates(self.gates, own, which_of_entries)
-        return gates
+            meeting = self.meetings.setdefault(who, Meeting(network, size)) if size > 1 else Meeting(network)
+            moves, taken = kind.moves(column), kind.taken(column)
+            shares = () if pace is None or taken is None else ((pace, taken),)
+            attend: Attend | None = partial(meeting.attend, moves, *shares) if moves else None
+            if gates := kind.of_gates(column):
+                attend = GatedEntries(self.gates, gates, Latch(self.env), attend).attend
+            kinds.append(attend)
+        # The last one is that of entries which only wait.
+        return map([*kinds, None].__getitem__, self.classes.groups[number].part.kinds(which).which.tolist())
 
     def timing(self, *counts: int) -> Timing:
         """What was recorded, with the counts of the network; SimulationError if the run never ended."""
         if any(stream.done < stream.length for stream in self.every):
-            raise SimulationError(*self._stuck())
+            raise deadlock_error(self.classes, [[stream.done for stream in own] for own in self.streams])
         groups = [self._group_timing(group) for group in self.classes.groups]
         return Timing(groups, self.classes.num_entries, *counts)
-
-    def _stuck(self) -> list[str]:
-        """One line per stuck stream: what it is at and what it waits for."""
-        over = [[stream.done for stream in streams] for streams in self.streams]
-        held = [
-            [self._held(place, number, stream) for number, stream in enumerate(streams)]
-            for place, streams in zip(self.places, self.streams, strict=True)
-        ]
-        return [HEADING, *self.classes.stuck(over, held)]
-
-    def _held(self, place: tuple[int, PricedGroup, int], number: int, stream: Stream) -> str | None:
-        """What keeps an entry from ending that has arrived; None if none has."""
-        if len(stream.arrivals) <= stream.done:
-            return None
-        group, own, column = place
-        gates = self.gated.get((group, number, column))
-        if gates is not None and (reason := gates.reason(stream.done)) is not None:
-            return reason
-        kinds = own.part.kinds(number)
-        kind, ordinal = int(kinds.which[stream.done]), int(kinds.ordinals[stream.done])
-        who, size = self.classes.communications(group, number)[kind].met[column]
-        return LATE if size > 1 and self.meetings[who][ordinal].arrived < size else STILL
 
     def _group_timing(self, group: PricedGroup) -> GroupTiming:
         """What the streams of the classes of a group recorded, as columns."""
         streams = [self.streams[index] for index in group.indices]
-        shape = group.part.num_entries, len(group.indices)
-        starts, arrivals, ends = (np.empty(shape, dtype=np.int64) for _ in range(3))
+        starts, ends = np.zeros((2, group.part.num_entries + 1, len(streams)), dtype=np.int64)
         for column, own in enumerate(streams):
             for number, stream in enumerate(own):
                 rows = group.part.entries(number)
                 starts[rows, column], ends[rows, column] = stream.starts, stream.ends
-                if number != group.part.compute:
-                    arrivals[rows, column] = stream.arrivals
+        of_streams = np.split(starts, group.part.begins[1:-1])
+        begun = [CommunicationStarts(times, np.arange(len(streams))) for times in of_streams]
         slowed = {
             column: slowed_segments(pace)
             for column, index in enumerate(group.indices)
             if (pace := self.paces[index]) is not None and pace.stretched
         }
-        return GroupTiming(group, starts, arrivals, ends, slowed)
+        return GroupTiming(group, begun, ends, slowed)
 
 
 def _durations(segments: Segments, kernels: Ints) -> list[int]:

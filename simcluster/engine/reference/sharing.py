@@ -31,7 +31,8 @@ def fair_rates(rows: Sequence[Row], caps: Sequence[float], capacity: Sequence[fl
     for row in rows:
         for link, part in row:
             load[link] = load.get(link, 0.0) + part
-    _check(max(load.values(), default=0.0))
+    if max(load.values(), default=0.0) >= MOST:
+        raise ValueError("the loads on one link add up to 2^33 or more: their sum would not be exact")
     used = dict.fromkeys(load, 0.0)
     share = {link: capacity[link] / total for link, total in load.items()}
     rates = list(caps)
@@ -61,8 +62,3 @@ def fair_rates(rows: Sequence[Row], caps: Sequence[float], capacity: Sequence[fl
                 share[link] = max(share[link], (capacity[link] - used[link]) / load[link])
         rising = left
     return rates
-
-
-def _check(load: float) -> None:
-    if load >= MOST:
-        raise ValueError("the loads on one link add up to 2^33 or more: their sum would not be exact")

@@ -229,7 +229,8 @@ class _Assembly:
         facts = self.facts
         if facts.get("context_kind") == "heads":
             heads = facts.get("model.heads", math.prod(sizes.values()))
-            entry = ulysses_entry(sizes, heads, facts.get("model.kv_heads", heads))
+            sparse = "sparse" in facts.get("model.latent", {})
+            entry = ulysses_entry(sizes, heads, 1 if sparse else facts.get("model.kv_heads", heads))
             if entry is None:
                 facts.unsupported(
                     facts.flag("context_kind"), "heads do not divide: keys are gathered instead"

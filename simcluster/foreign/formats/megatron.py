@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from simcluster.errors import Problem, ScenarioError
-from simcluster.foreign.deepspeed import state_deepspeed_offload, state_zero_sharding
+from simcluster.foreign.assembly import virtual_chunks
+from simcluster.foreign.deepspeed import STAGE, state_deepspeed_offload, state_zero_sharding
 from simcluster.foreign.formats.deepspeed import meaning_of as setting_of
 from simcluster.foreign.importer_interface import Importer, UserAdditions
 from simcluster.foreign.megatron import FAMILY_MEANINGS as FAMILIES
@@ -56,7 +57,7 @@ class Megatron(Importer):
                 "squared ReLU without --position-embedding-type: learned positions, Megatron's default"
             )
         model.state_dimensions(facts, grouped=bool(facts.get("grouped")))
-        state_mixture(facts, chosen=2, groups_best=True)
+        state_mixture(facts, chosen=2, groups_best=True, padded=False)
         model.state_dropout(facts, 0.1)
         model.state_precision(facts)
         facts.default("training.optimizer.clip", 1.0, "--clip-grad 1.0 (Megatron's default)")
@@ -150,14 +151,17 @@ def _sharding(facts: Facts, names: list[str]) -> None:
     model.state_full_sharding(facts, names)
     if {"deepspeed", "deepspeed_config", "zero_stage"} & {*names}:
         compute = facts.get("training.precision.compute")
-        if compute == "bf16":
+        if compute == "bf16" and not facts.get(STAGE, 0):
             facts.default("training.precision.gradients", "fp32", "DeepSpeed's default for bf16 without ZeRO")
+        elif compute == "bf16":
+            text = "DeepSpeed's default: gradients in the model's format"
+            facts.default("training.precision.gradients", compute, text)
         state_zero_sharding(facts)
 
 
 def _pipeline(facts: Facts, names: list[str]) -> None:
     """Without virtual stages transfers between stages hold up the kernels; with them they need not."""
-    virtual = any(name in facts.known for name in ("layers_per_chunk", "chunks"))
+    virtual = virtual_chunks(facts)[0] > 1
     early = {"checkpoint_activations", "DDP_impl", "activations_checkpoint_method"} & set(names)
     folded = facts.get("schedule", "1f1b") not in ("1f1b", "gpipe")
     if not folded and (not virtual or early or "no_overlap_p2p_communication" in names):

@@ -112,7 +112,7 @@ _MEANINGS: Mapping[str, Meaning] = {
     ),
     "parallel.enable_parallel_optimizer": switch("optimizer_parallel"),
     "parallel.parallel_optimizer_config.optimizer_level": states_value("optimizer_level", read_word),
-    "parallel.parallel_optimizer_config.gradient_accumulation_shard": switch("gradient_shard"),
+    "parallel.parallel_optimizer_config.gradient_accumulation_shard": switch("gradient_shard", True, False),
     "parallel.parallel_optimizer_config.parallel_optimizer_threshold": states_value("threshold"),
     "parallel.parallel_optimizer_config.optimizer_weight_shard_size": states_value("shard_size"),
     "parallel.pipeline_config.pipeline_interleave": has_no_effect,
@@ -289,7 +289,7 @@ def _optimizer_parallel(facts: Facts) -> None:
         facts.wrong(facts.flag("optimizer_level"), "expected level1, level2 or level3")
         return
     said: dict[str, Any] = {"mindspore": level}
-    if facts.get("gradient_shard") and level == "level1":
+    if facts.get("gradient_shard", True) and level == "level1":  # MindSpore's default is True
         said["gradient_accumulation_shard"] = True
     if facts.get("threshold", 64) != 64:
         said["min_bytes"] = f"{facts.get('threshold')} KiB"

@@ -97,7 +97,7 @@ class Nemo(Importer):
         if given.model is None and "model.use" not in facts.known:
             words.state_class_defaults(facts)
             megatron.state_dimensions(facts, grouped=True)
-            state_mixture(facts, chosen=2, groups_best=True)
+            state_mixture(facts, chosen=2, groups_best=True, padded=False)
         else:
             words.state_class_defaults(facts, counts=False)
             _keep_to_the_catalog(facts)

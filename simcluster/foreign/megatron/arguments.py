@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from simcluster.foreign.deepspeed import ZERO
 from simcluster.foreign.megatron.host_offload import OFFLOAD_MEANINGS as OFFLOAD
+from simcluster.foreign.megatron.muon_arguments import MUON, MUON_MEANINGS, WHOLE_PARAMETERS
 from simcluster.foreign.megatron.unsupported_arguments import unsupported_meaning
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import MEGATRON as MIXTURE
@@ -28,6 +29,7 @@ from simcluster.foreign.translation import (
     reads_mtp_layers,
     reads_rotary_fraction,
     reads_window,
+    reads_windowed_layers,
     selects,
     states_value,
     switch,
@@ -70,6 +72,7 @@ OPTIMIZERS: Mapping[str, str] = {
     "megatron_fused_adam": "adamw",
     "sgd": "momentum",
     "lamb": "lamb",
+    **dict.fromkeys(MUON, "muon"),
 }
 """Update rules by the names that optimizers have."""
 
@@ -81,6 +84,8 @@ def named_optimizer(facts: Facts, flag: Flag) -> None:
         return
     if "distributed" in name.lower():
         facts.say("parallel.optimizer_sharding", ZERO[1], flag)
+    if name.lower() == "dist_muon":
+        facts.say("parallel.optimizer_sharding", WHOLE_PARAMETERS, flag)
     selects("training.optimizer.kind", OPTIMIZERS, "adamw is simulated")(facts, flag)
 
 
@@ -132,20 +137,26 @@ MODEL: Mapping[str, Meaning] = {
         {
             "rope": "rotary",
             "rotary": "rotary",
+            "yarn": "rotary",
+            "mrope": "rotary",
             "learned_absolute": "learned",
             "alibi": "alibi",
             "none": "none",
             "relative": "relative",
         },
         "rotary positions are simulated",
+        "rotary",
     ),
+    "no_position_embedding": switch("no_positions"),
     "use_rotary_position_embeddings": switch("model.positions", "rotary"),
     "rotary_base": states_value("model.rope_theta", read_number),
     "rotary_percent": reads_rotary_fraction,
     "rotary_percentage": reads_rotary_fraction,
     "rotary_interleaved": has_no_effect,
     "no_rope_fusion": decided_by_profile,
-    "normalization": selects("model.norm", {"rmsnorm": "rms", "layernorm": "layer"}, "RMS norm is simulated"),
+    "normalization": selects(
+        "model.norm", {"rmsnorm": "rms", "layernorm": "layer"}, "RMS norm is simulated", "rms"
+    ),
     "norm_epsilon": has_no_effect,
     "layernorm_epsilon": has_no_effect,
     "apply_layernorm_1p": has_no_effect,
@@ -169,7 +180,10 @@ MODEL: Mapping[str, Meaning] = {
     "embed_layernorm": switch("model.embedding_norm"),
     "tokenizer_type": states_value("tokenizer", read_word),
     "window_size": reads_window,
-    "window_attn_skip_freq": not_expressible("every layer has the window", unless=(None,)),
+    "window_attn_skip_freq": reads_windowed_layers,
+    "softmax_type": has_no_effect,
+    "glu_linear_offset": has_no_effect,
+    "activation_func_clamp_value": has_no_effect,
     "mtp_num_layers": reads_mtp_layers,
 }
 """Arguments of the model, by name without dashes."""
@@ -245,7 +259,7 @@ PARALLEL: Mapping[str, Meaning] = {
     "hierarchical_context_parallel_sizes": not_expressible("one level is simulated", unless=(None,)),
     "sequence_parallel": switch("sequence_parallel"),
     "use_distributed_optimizer": switch("parallel.optimizer_sharding", ZERO[1]),
-    "use_layer_wise_distributed_optimizer": switch("parallel.optimizer_sharding", ZERO[1]),
+    "use_layer_wise_distributed_optimizer": switch("parallel.optimizer_sharding", WHOLE_PARAMETERS),
     "data_parallel_sharding_strategy": selects(
         "sharding_strategy",
         {"no_shard": ZERO[0], "optim": ZERO[1], "optim_grads": ZERO[2], "optim_grads_params": ZERO[3]},
@@ -322,6 +336,7 @@ MEANINGS: Mapping[str, Meaning] = {
     **PARALLEL,
     **MIXTURE,
     **OFFLOAD,
+    **MUON_MEANINGS,
 }
 """All arguments by name, without dashes."""
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from simcluster.foreign.assembly import virtual_chunks
 from simcluster.foreign.megatron.arguments import PROFILED, PROFILES
-from simcluster.foreign.translation import Alternatives, Facts, state_positions, state_profile
+from simcluster.foreign.megatron.muon_arguments import state_muon
+from simcluster.foreign.translation import Alternatives, Facts, state_positions, state_profile, state_windows
 from simcluster.model import ATTENTION_CORES
 from simcluster.plan import layers_by_block_method
 
@@ -41,6 +42,9 @@ def state_dimensions(facts: Facts, *, grouped: bool) -> None:
     hidden, activation = facts.get("model.hidden"), facts.get("model.activation", "gelu")
     facts.default("model.norm", "layer", "Megatron's default")
     facts.default("model.activation", "gelu", "Megatron's default")
+    if "no_positions" in facts.known:
+        flag, said = facts.drop("no_positions"), "model.positions" in facts.known
+        facts.say_if(not said, "model.positions", "none", flag, "as --position-embedding-type says")
     facts.default("model.positions", "learned", "Megatron's default")
     facts.default("model.bias", True, "Megatron's default")
     facts.default("model.tied", True, "Megatron's default")
@@ -51,6 +55,7 @@ def state_dimensions(facts: Facts, *, grouped: bool) -> None:
         facts.default("model.ffn", 4 * hidden, "Megatron's default: 4 x hidden")
     facts.use("query_groups", "model.kv_heads", counts=grouped, otherwise="without --group-query-attention")
     state_positions(facts)
+    state_windows(facts)
     state_vocabulary(facts)
     if "training.precision.matmul" in facts.known and "fp8_recipe" in facts.known:
         facts.replace("training.precision.matmul", facts.get("fp8_recipe"), facts.drop("fp8_recipe"))
@@ -92,6 +97,7 @@ def state_precision(facts: Facts) -> None:
     elif compute != "fp32":
         facts.default("training.precision.gradients", "fp32", "Megatron's default with bf16")
     facts.default("training.optimizer.kind", "adamw", "Megatron's default: adam with decoupled weight decay")
+    state_muon(facts)
     first, second = facts.get("moment1", "fp32"), facts.get("moment2", "fp32")
     if first != "fp32" or second != "fp32":
         flag = facts.flag("moment1" if first != "fp32" else "moment2")

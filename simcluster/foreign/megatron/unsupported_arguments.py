@@ -8,7 +8,6 @@ from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import (
     ADAPTERS,
     LINEAR_ATTENTION,
-    SPARSE_ATTENTION,
     STATE_SPACE,
     Facts,
     Meaning,
@@ -46,8 +45,11 @@ def _spec(facts: Facts, flag: Flag) -> None:
 
 
 def _variant(facts: Facts, flag: Flag) -> None:
-    """Megatron-Core's experimental attention: linear, or sparse."""
-    facts.refuse(flag, SPARSE_ATTENTION if "dsa" in _lower(flag) else LINEAR_ATTENTION)
+    """Megatron-Core's experimental attention: DeepSeek's sparse one, or linear."""
+    if _lower(flag) == "dsa":
+        facts.say("latent_sparse", True, flag)
+    else:
+        facts.refuse(flag, LINEAR_ATTENTION)
 
 
 def _lower(flag: Flag) -> str:
@@ -63,10 +65,6 @@ MEANINGS: Mapping[str, Meaning] = {
     "hybrid_mlp_ratio": refuses_setting(STATE_SPACE, unless=(None, 0, 0.0, "0", "0.0")),
     "is_hybrid_model": refuses_setting(STATE_SPACE),
     "spec": _spec,
-    "index_topk": refuses_setting(SPARSE_ATTENTION),
-    "enable_dsa_indexer": refuses_setting(SPARSE_ATTENTION),
-    "use_dsa": refuses_setting(SPARSE_ATTENTION),
-    "use_dsa_absorb": refuses_setting(SPARSE_ATTENTION),
     "use_lf_gate": refuses_setting(FILTERED),
     "qlora": refuses_setting(ADAPTERS),
     "retro_add_retriever": refuses_setting(RETRIEVAL),
@@ -80,7 +78,6 @@ _BEGINNINGS: Mapping[str, UnsupportedFeature] = {
     "linear_value_head": LINEAR_ATTENTION,
     "linear_num_": LINEAR_ATTENTION,
     "mamba_": STATE_SPACE,
-    "dsa_indexer_": SPARSE_ATTENTION,
 }
 """Arguments that come in numbers."""
 

@@ -6,6 +6,11 @@ from simcluster.foreign.translation.adapters import (
     reads_adapter_targets,
     state_adapters,
 )
+from simcluster.foreign.translation.attention_windows import (
+    reads_window,
+    reads_windowed_layers,
+    state_windows,
+)
 from simcluster.foreign.translation.facts import Alternatives, Fact, Facts, Meaning, without_effect
 from simcluster.foreign.translation.flag_readers import (
     as_written,
@@ -20,7 +25,6 @@ from simcluster.foreign.translation.flag_readers import (
     reads_embedding_dropout,
     reads_mtp_layers,
     reads_rotary_fraction,
-    reads_window,
     refuses_setting,
     selects,
     states_value,
@@ -74,12 +78,14 @@ __all__ = [
     "reads_mtp_layers",
     "reads_rotary_fraction",
     "reads_window",
+    "reads_windowed_layers",
     "refuses_setting",
     "selects",
     "state_adapters",
     "state_mixture",
     "state_positions",
     "state_profile",
+    "state_windows",
     "states_value",
     "switch",
     "unless_open",

@@ -94,10 +94,10 @@ def switch(name: str, on: Any = True, off: Any = None) -> Meaning:
     return unless_open(name, meaning)
 
 
-def selects(name: str, options: Mapping[str, Any], lost: str = "") -> Meaning:
+def selects(name: str, options: Mapping[str, Any], lost: str = "", instead: Any = None) -> Meaning:
     """One of several words, each with the value it stands for; others are listed as not supported.
 
-    ``lost`` says what is simulated for those.
+    ``lost`` says what is simulated for those: ``instead``, or (None) what is simulated without the setting.
     """
 
     def meaning(facts: Facts, flag: Flag) -> None:
@@ -108,6 +108,8 @@ def selects(name: str, options: Mapping[str, Any], lost: str = "") -> Meaning:
             facts.say(name, options[value.lower()], flag)
         elif lost:
             facts.unsupported(flag, lost)
+            if instead is not None:
+                facts.default(name, instead, f"in place of {flag}")
         else:
             facts.wrong(flag, f"expected {choice_phrase(options)}", nearest(value, options))
 
@@ -185,24 +187,6 @@ reads_rotary_fraction = _states_if("model.rotary_fraction", lambda share: share 
 
 reads_embedding_dropout = _states_if("model.embedding_dropout", bool, "off")
 """The rate of dropout behind the embedding; zero is none."""
-
-
-_WINDOW = re.compile(r"\s*[(\[]?\s*(-?[0-9]{1,18})\s*,\s*(-?[0-9]{1,18})\s*[)\]]?\s*")
-
-
-def reads_window(facts: Facts, flag: Flag) -> None:
-    """Tokens before and behind a token that it sees, as Transformer Engine has it: ``4096, 0``; -1 is all."""
-    value = flag.value
-    text = ",".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
-    if flag.missing:
-        facts.leave_open("model.window", flag)
-    elif text in ("", "None", "null"):
-        facts.effectless(flag, "off")
-    elif (window := _WINDOW.fullmatch(text)) is None:
-        facts.wrong(flag, "expected two numbers: tokens before and behind a token")
-    else:
-        tokens = int(window[1]) + 1  # itself, too
-        facts.say_if(tokens > 0, "model.window", tokens, flag, "every token before is seen")
 
 
 def reads_betas(facts: Facts, flag: Flag) -> None:

@@ -9,8 +9,7 @@ Facts that are not named by a key path, besides those of ``scenario_assembly``:
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from simcluster.foreign.reading import Flag
@@ -24,6 +23,8 @@ from simcluster.foreign.translation.flag_readers import (
     states_value,
     switch,
 )
+from simcluster.foreign.translation.layer_pattern import read_layer_pattern
+from simcluster.foreign.translation.unsupported_features import SPARSE_ATTENTION
 
 _SCORES = {"softmax": "softmax", "sigmoid": "sigmoid"}
 _BALANCED = "every expert gets equally many tokens"
@@ -43,6 +44,9 @@ _SHARED: Mapping[str, Meaning] = {
     "qk_nope_head_dim": states_value("latent_nope_dim"),
     "qk_rope_head_dim": states_value("latent_rope_dim"),
     "v_head_dim": states_value("latent_value_dim"),
+    "index_n_heads": states_value("latent_sparse_heads"),
+    "index_head_dim": states_value("latent_sparse_head_dim"),
+    "index_topk": states_value("latent_sparse_tokens"),
 }
 """Words of DeepSeek's ``config.json`` that forks of Megatron have taken over."""
 
@@ -62,7 +66,7 @@ MEGATRON: Mapping[str, Meaning] = {
     "moe_router_group_topk": states_value("experts_kept_groups"),
     "multi_head_latent_attention": switch("latent"),
     "moe_layer_recompute": not_expressible("layers of experts keep what the other arguments say"),
-    "moe_pad_expert_input_to_capacity": not_expressible("experts compute the tokens that they get"),
+    "moe_pad_expert_input_to_capacity": switch("experts_padded"),
     "moe_token_drop_policy": has_no_effect,
     "moe_router_enable_expert_bias": switch("experts_steered"),
     "moe_expert_capacity_factor": states_value("experts_capacity", read_number),
@@ -73,6 +77,15 @@ MEGATRON: Mapping[str, Meaning] = {
     "moe_extended_tp": not_expressible("experts are split as everything else is over tensor ranks"),
     "qk_head_dim": states_value("latent_nope_dim"),
     "qk_pos_emb_head_dim": states_value("latent_rope_dim"),
+    "dsa_indexer_n_heads": states_value("latent_sparse_heads"),
+    "dsa_indexer_head_dim": states_value("latent_sparse_head_dim"),
+    "dsa_indexer_topk": states_value("latent_sparse_tokens"),
+    "dsa_indexer_use_sparse_loss": lambda facts, flag: _sparse_loss(facts, flag),
+    "dsa_indexer_loss_coeff": lambda facts, flag: _trains(facts, flag),
+    "indexer_loss_coeff": lambda facts, flag: _trains(facts, flag),
+    "enable_dsa_indexer": switch("latent_sparse", True, False),
+    "use_dsa": switch("latent_sparse", True, False),
+    "use_dsa_absorb": lambda facts, flag: _absorbs(facts, flag),
 }
 """Megatron's arguments, without dashes."""
 
@@ -87,11 +100,12 @@ DEEPSEEK: Mapping[str, Meaning] = {
 """Keys of a model's ``config.json``, as MindFormers has them too."""
 
 
-def state_mixture(facts: Facts, *, chosen: int, groups_best: bool) -> None:
+def state_mixture(facts: Facts, *, chosen: int, groups_best: bool, padded: bool = True) -> None:
     """States the sections of experts and of latent attention where the file has them.
 
     ``chosen``: experts of a token if it does not say how many. ``groups_best``: whether a group of experts
-    counts as the sum of its best, as many as are taken of each (Megatron).
+    counts as the sum of its best, as many as are taken of each (Megatron). ``padded``: whether experts with a
+    capacity compute empty places too, if the file does not say.
     """
     _latent(facts)
     count = facts.get("experts")
@@ -122,7 +136,10 @@ def state_mixture(facts: Facts, *, chosen: int, groups_best: bool) -> None:
     if groups and kept and groups > 1:
         best = max(1, top_k // kept) if groups_best else 2 if section["steered"] else 1
         section |= {"groups": groups, "kept_groups": kept, "group_best": best}
-    if not section["capacity_factor"]:
+    if section["capacity_factor"]:
+        section["padded"] = None if facts.get("experts_padded", padded) else False
+    else:
+        facts.drop_effectless(("experts_padded",), "without a capacity")
         facts.remark(f"{flag}: no token is dropped, and {_BALANCED}")
     facts.say("model.experts", {name: value for name, value in section.items() if value is not None}, flag)
 
@@ -132,7 +149,8 @@ def _latent(facts: Facts) -> None:
     sizes = {name: facts.get(f"latent_{name}") for name in ("kv_rank", "nope_dim", "rope_dim", "value_dim")}
     if facts.get("latent", all(sizes.values())) and all(sizes.values()):
         flag = facts.flag("latent" if "latent" in facts.known else "latent_kv_rank")
-        facts.say("model.latent", sizes | {"q_rank": facts.get("latent_q_rank", 0)}, flag)
+        sparse = _sparse(facts)
+        facts.say("model.latent", sizes | {"q_rank": facts.get("latent_q_rank", 0)} | sparse, flag)
         facts.drop_effectless(
             ("model.kv_heads", "query_groups", "model.head_dim"), "latent attention has heads of its own"
         )
@@ -143,6 +161,43 @@ def _latent(facts: Facts) -> None:
     elif facts.get("latent"):
         missing = [name for name, size in sizes.items() if not size]
         facts.unsupported(facts.flag("latent"), f"ordinary attention is simulated: no {', '.join(missing)}")
+    if "model.latent" not in facts.known and (
+        facts.get("latent_sparse") or facts.get("latent_sparse_tokens")
+    ):
+        name = "latent_sparse" if facts.get("latent_sparse") else "latent_sparse_tokens"
+        facts.refuse(facts.flag(name), SPARSE_ATTENTION)
+
+
+def _sparse(facts: Facts) -> dict[str, Any]:
+    """The section of sparse attention where a file asks for it, or gives its sizes and does not switch it
+    off.
+    """
+    sizes = {name: facts.get(f"latent_sparse_{name}") for name in ("heads", "head_dim", "tokens")}
+    if not facts.get("latent_sparse", all(sizes.values())):
+        return {}
+    if missing := [name for name, size in sizes.items() if not size]:
+        listed = ", ".join(f"model.latent.sparse.{name}" for name in missing)
+        facts.wrong(facts.flag("latent_sparse"), f"the file does not give {listed}")
+    return {"sparse": sizes}
+
+
+def _sparse_loss(facts: Facts, flag: Flag) -> None:
+    """Whether the indexer learns from the chosen tokens alone."""
+    same = str(flag.value).lower() in ("true", "1")
+    facts.compare(flag, same, "the indexer learns from the chosen tokens, not from all", "as is simulated")
+
+
+def _trains(facts: Facts, flag: Flag) -> None:
+    """By what the loss of the indexer is multiplied: any number takes as long, but zero."""
+    if (value := read_number(facts, flag)) is not None:
+        learns = "the indexer learns: freeze *.attention.indexer.*"
+        facts.compare(flag, value > 0, learns, "any takes as long")
+
+
+def _absorbs(facts: Facts, flag: Flag) -> None:
+    """Whether sparse attention reads latent vectors in place of keys and values."""
+    same = str(flag.value).lower() in ("true", "1")
+    facts.compare(flag, same, "sparse attention is absorbed (framework.sparse_attention)", "as is simulated")
 
 
 def _shared(facts: Facts, ffn: int | None) -> int:
@@ -181,29 +236,11 @@ def _dense(facts: Facts) -> int:
 
 def _frequency(facts: Facts, flag: Flag) -> None:
     """Every so many layers one has experts (-1, MindSpeed's: all), or a list of zeros and ones."""
-    value = flag.value[0] if isinstance(flag.value, list) and len(flag.value) == 1 else flag.value
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        layers: int | list[int] | None = list(value) if all(mark in (0, 1) for mark in value) else None
-    else:
-        layers = 1 if str(value) == "-1" else _pattern(str(value))
+    layers = 1 if str(flag.value) in ("-1", "['-1']") else read_layer_pattern(flag)
     if layers is None or (isinstance(layers, int) and layers < 1):
         facts.wrong(flag, "expected a number of layers, or a list such as ([0]*3+[1]*58)")
     else:
         facts.say("experts_layers", layers, flag)
-
-
-def _pattern(text: str) -> int | list[int] | None:
-    """``2``, or sums of ``[0]*3`` and ``[0,1]`` in brackets or not; None if it is neither."""
-    text = re.sub(r"\s", "", text).removeprefix("(").removesuffix(")")
-    if text.isdecimal():
-        return int(text)
-    marks: list[int] = []
-    for part in text.split("+"):
-        match = re.fullmatch(r"\(?\[([01](?:,[01])*)\](?:\*(\d{1,4}))?\)?", part)
-        if match is None:
-            return None
-        marks += [int(mark) for mark in match[1].split(",")] * int(match[2] or 1)
-    return marks
 
 
 def _rank(facts: Facts, flag: Flag) -> None:

@@ -32,7 +32,9 @@ LINEAR_ATTENTION = UnsupportedFeature(
 )
 STATE_SPACE = UnsupportedFeature("state-space layers (Mamba)", "attention in every layer")
 RECURRENT = UnsupportedFeature("recurrent layers (Griffin, RWKV)", "attention in every layer")
-SPARSE_ATTENTION = UnsupportedFeature("sparse attention (DSA, NSA, MoBA)", "attention to every token")
+SPARSE_ATTENTION = UnsupportedFeature(
+    "sparse attention without latent attention (NSA, MoBA)", "attention to every token"
+)
 ADAPTERS = UnsupportedFeature(
     "adapters other than LoRA's (DoRA, QLoRA, prompt and prefix tuning)", "training of all weights"
 )

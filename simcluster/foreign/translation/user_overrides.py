@@ -27,6 +27,9 @@ _WORDS: Mapping[str, str] = {
     "latent_nope_dim": "model.latent.nope_dim",
     "latent_rope_dim": "model.latent.rope_dim",
     "latent_value_dim": "model.latent.value_dim",
+    "latent_sparse_heads": "model.latent.sparse.heads",
+    "latent_sparse_head_dim": "model.latent.sparse.head_dim",
+    "latent_sparse_tokens": "model.latent.sparse.tokens",
     "parameters": "training.precision.gradients",
 }
 """Facts with a word of their own, and the key path of the scenario that says the same."""

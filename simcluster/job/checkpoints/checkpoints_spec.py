@@ -124,7 +124,7 @@ class CheckpointsSpec(Section):
     """Whether training resumes once everything is in host memory, while it is written in the background."""
 
     load: LoadSpec | None = None
-    """What is loaded at the start; if absent, a checkpoint of this plan."""
+    """What is loaded before the first step; if absent, nothing (after failures, one of this plan)."""
 
     @model_validator(mode="after")
     def _goes_together(self) -> CheckpointsSpec:

@@ -141,17 +141,23 @@ class CauseSpec(Section):
         assert self.observed is not None
         return self.observed.value.mtbf_s
 
+    @property
+    def takes_a_host(self) -> bool:
+        """Whether the host must be replaced."""
+        if self.replaces is not None:
+            return self.replaces
+        return self.component not in KEEPS_HOST and self.effect != "hang"
+
     def build(self, scale: float) -> FailureCause:
         """The cause, with ``scale`` times its rate."""
         mean = self._mtbf_s / scale
-        keeps = self.component in KEEPS_HOST or self.effect == "hang"
         return FailureCause(
             name=self.cause,
             component=self.component,
             effect=FailureEffect(self.effect),
             law=_law(self.law, mean, self.shape),
             is_settled=self.begin == "settled",
-            replaces=not keeps if self.replaces is None else self.replaces,
+            replaces=self.takes_a_host,
             hosts_each=self.hosts_each,
             factor=self.factor or 1.0,
             duration=_duration(self.lasts, self.lasts_shape),
@@ -222,6 +228,11 @@ class EventSpec(Section):
             _check_effect(self, key, wanted_by)
         return self
 
+    @property
+    def takes_a_host(self) -> bool:
+        """Whether a host must be replaced."""
+        return self.replaces and self.effect == "stop"
+
     def build(self, fleet: Fleet) -> Incident:
         """The incident; PlanError, with a key, if there is no such device or host."""
         for key, count in (
@@ -243,7 +254,7 @@ class EventSpec(Section):
             FailureEffect(self.effect),
             hosts,
             devices,
-            self.replaces and self.effect == "stop",
+            self.takes_a_host,
             round((self.lasts or 0.0) * NANOSECONDS),
             self.factor or 1.0,
         )
@@ -314,6 +325,13 @@ class FailuresSpec(CatalogSection):
     def entries(cls) -> Mapping[str, Traversable]:
         """The shipped presets."""
         return data_files("simcluster.job.failures.presets")
+
+    @property
+    def take_hosts(self) -> bool:
+        """Whether hosts fail so that they must be replaced."""
+        return any(cause.takes_a_host for cause in self.causes) or any(
+            event.takes_a_host for event in self.events
+        )
 
     def built_causes(self, fleet: Fleet) -> tuple[FailureCause, ...]:
         """The causes; PlanError for one whose component the hosts do not have."""

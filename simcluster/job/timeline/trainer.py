@@ -99,7 +99,11 @@ class Trainer:
 
     @property
     def is_done(self) -> bool:
-        """Whether all samples are trained on and saved."""
+        """Whether all samples are trained on and saved, and the last checkpoint is complete."""
+        return self._is_saved and not self._background_ns
+
+    @property
+    def _is_saved(self) -> bool:
         return self.samples >= self.total and (self.rhythm.every is None or self._since == 0)
 
     def advance(self, until_ns: int) -> None:
@@ -189,6 +193,9 @@ class Trainer:
     def _piece(self, until_ns: int) -> None:
         """The next steps that are equal, or the next save, or many whole cycles."""
         every = self.rhythm.every
+        if self._is_saved:
+            self._wait_for_last_save(until_ns)
+            return
         if every is not None and (self._since >= every or self.samples >= self.total):
             self._begin(None, self._background_ns + self.rhythm.blocking_ns, 0, until_ns)
             return
@@ -211,6 +218,15 @@ class Trainer:
             )
         if count < most:
             self._begin(self.step, whole, whole - self.step.step_ns, until_ns)
+
+    def _wait_for_last_save(self, until_ns: int) -> None:
+        """Lets the last checkpoint be written, beside which nothing is left to train on."""
+        passed = min(self._background_ns, until_ns - self.now_ns)
+        self.ledger.pass_time(self.now_ns, self.now_ns + passed, SAVE, CHECKPOINTS)
+        self.now_ns += passed
+        self._background_ns -= passed
+        if not self._background_ns:
+            self.durable = self._pending
 
     def _begin(self, step: StepSummary | None, length: int, extra: int, until_ns: int) -> None:
         self._flight = _InFlight(0, length, step, extra, self.slow_cause)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Fraction, NonNegativeInt, PositiveFloat, PositiveInt, Refused
+from simcluster.errors import PlanError
 from simcluster.model.family_spec import (
     AttentionKeys,
     ExpertsSpec,
@@ -24,7 +25,16 @@ from simcluster.model.family_spec import (
     usual_head_dim,
 )
 from simcluster.model.graph import Block, Graph, Instance, TensorType
-from simcluster.model.layers import GATED, DecoderBlock, Dimensions, Experts, Generation, LayerCaches
+from simcluster.model.layers import (
+    GATED,
+    DecoderBlock,
+    Dimensions,
+    Experts,
+    Generation,
+    LatentAttention,
+    LayerCaches,
+    LightningIndexer,
+)
 from simcluster.model.model import Model
 from simcluster.model.shard_counts import ShardCounts
 from simcluster.work import DType
@@ -52,8 +62,9 @@ class Transformer(Dimensions, Model):
         for part in ("experts", "latent"):
             inner = getattr(self, part)
             if inner is not None:
-                known = ((field.name, getattr(inner, field.name)) for field in fields(inner))
-                sizes |= {f"{part}.{name}": size for name, size in known if type(size) is int}
+                sizes |= _sizes(part, inner)
+        if self.latent and self.latent.sparse:
+            sizes |= _sizes("latent.sparse", self.latent.sparse)
         return sizes
 
     @property
@@ -68,12 +79,21 @@ class Transformer(Dimensions, Model):
         return self.max_positions if tables else None
 
     def computed(self, *, flash: bool, logits: DType | None) -> Transformer:
-        """Attention in one kernel or several, logits in the type of activations or another."""
+        """Attention in one kernel or several, logits in the type of activations or another.
+
+        PlanError if sparse attention is to be in several.
+        """
+        if not flash and self.latent and self.latent.sparse:
+            why = "sparse attention (model.latent.sparse) is one kernel that keeps no scores"
+            hint = "a profile with attention: flash; with sparse_attention: masked it computes all scores"
+            raise PlanError(
+                f"{why}; separate kernels for its products and softmax are not modelled", hint=hint
+            )
         return replace(self, flash=flash, logits=logits)
 
-    def fitted(self, *, head_multiple: int, alibi_table: bool) -> Transformer:
-        """Attention as a kernel takes it: filled heads, distances in a table."""
-        return replace(self, head_multiple=head_multiple, alibi_table=alibi_table)
+    def fitted(self, *, head_multiple: int, alibi_table: bool, gathered: bool) -> Transformer:
+        """Attention as a kernel takes it: filled heads, distances in a table, chosen tokens gathered."""
+        return replace(self, head_multiple=head_multiple, alibi_table=alibi_table, gathered=gathered)
 
     def in_slices(self, count: int) -> Transformer:
         """With expert slots for each of ``count`` slices of a sequence."""
@@ -84,7 +104,12 @@ class Transformer(Dimensions, Model):
     def shrunk(self, layers: int, ways: ShardCounts, *, padded: bool) -> Transformer:
         """Small sizes that divide as these do; grouped heads stay grouped, windows shorter than sequences."""
         # What latent keys share is shared by more than one head.
-        kv_heads = min(self.kv_heads, ways("heads", 2 if self.latent else 1))
+        least = 2 if self.latent else 1
+        ways_of_heads = ways("heads", least)
+        if self.latent and self.latent.sparse:
+            # Absorbed, its heads are one group.
+            ways_of_heads = max(ways_of_heads, ways("group", least))
+        kv_heads = min(self.kv_heads, ways_of_heads)
         group = min(self.group, ways("group", 2 if self.group > 1 else 1))
         vocab = ways("vocab", 32)
         return replace(
@@ -166,7 +191,7 @@ class Transformer(Dimensions, Model):
 
         def write(name: str, *, mixed: bool = False) -> DecoderBlock:
             dims = replace(self, window=0) if name.endswith(_WHOLE) else self
-            return DecoderBlock(name, dims, dtype, mixed)
+            return DecoderBlock(name, dims, dtype, mixed, num_tokens=num_tokens)
 
         blocks = [write("embedding").embedding(tokens)]
         instances = [Instance("embedding", "embedding")]
@@ -268,6 +293,12 @@ class Transformer(Dimensions, Model):
         return Graph(blocks, tuple(instances), _shared(blocks, instances, self.tied))
 
 
+def _sizes(name: str, part: Experts | LatentAttention | LightningIndexer) -> dict[str, int]:
+    """The sizes of a part of the model section by their names."""
+    known = ((field.name, getattr(part, field.name)) for field in fields(part))
+    return {f"{name}.{key}": size for key, size in known if type(size) is int}
+
+
 def _shared(
     blocks: Mapping[str, Block], instances: Sequence[Instance], tied: bool
 ) -> tuple[tuple[str, ...], ...]:
@@ -285,7 +316,8 @@ def _shared(
 _CHOICES = tuple(
     field.name
     for field in fields(Dimensions)
-    if field.name not in ("kv_heads", "head_dim", "ffn", "flash", "logits", "head_multiple", "alibi_table")
+    if field.name
+    not in ("kv_heads", "head_dim", "ffn", "flash", "logits", "head_multiple", "alibi_table", "gathered")
 )
 
 

@@ -37,6 +37,10 @@ def refuse_clashes(known: Mapping[str, Any]) -> None:
         clashing = [name for name in excluded if known.get(part) and known.get(name)]
         if clashing:
             raise Refused(f"'{clashing[0]}' does not go with {part}", path=clashing[0])
+    if "latent" in known and known["latent"].sparse and known.get("window"):
+        raise Refused(
+            "'window' does not go with sparse attention, which selects tokens itself", path="window"
+        )
     if "experts" in known and known["experts"].dense_layers >= known["layers"]:
         dense, layers = known["experts"].dense_layers, known["layers"]
         raise Refused(f"{dense} of {layers} layers are dense: none has experts", path="experts.dense_layers")

@@ -10,7 +10,7 @@ from dataclasses import MISSING, fields
 from typing import Any, Literal
 
 from simcluster.document import NonNegativeInt, PositiveFloat, PositiveInt, Refused, Section
-from simcluster.model.layers import Experts, LatentAttention
+from simcluster.model.layers import Experts, LatentAttention, LightningIndexer
 
 
 class ExpertsSpec(Section):
@@ -66,6 +66,23 @@ class ExpertsSpec(Section):
     computed too (GShard, Megatron's moe-pad-expert-input-to-capacity), or only filled ones are."""
 
 
+class SparseSpec(Section):
+    """Sparse attention (DSA, DeepSeek-V3.2): an indexer with small heads of its own selects the tokens that
+    each query attends to. It is trained by a loss of its own on how the heads share their attention among
+    these tokens (sparse stage); the printed loss does not contain it. To keep it as it is, freeze it:
+    training.frozen: ["*.attention.indexer.*"].
+    """
+
+    heads: PositiveInt | None = None
+    """Number of heads of the indexer."""
+
+    head_dim: PositiveInt | None = None
+    """Size of each of its heads; the first model.latent.rope_dim elements have rotary positions."""
+
+    tokens: PositiveInt | None = None
+    """Number of tokens that each query attends to, itself included; all before it where there are fewer."""
+
+
 class LatentSpec(Section):
     """Multi-head latent attention (DeepSeek-V2); the model's kv_heads and head_dim are then not used."""
 
@@ -84,6 +101,9 @@ class LatentSpec(Section):
     q_rank: NonNegativeInt = 0
     """Size of the latent vector from which queries are computed; 0: they are computed from the hidden state.
     """
+
+    sparse: SparseSpec | None = None
+    """Sparse attention; if absent, queries attend to all tokens before them."""
 
 
 def experts_of(given: Mapping[str, Any] | None, written: ExpertsSpec | None) -> Experts | None:
@@ -108,14 +128,31 @@ def latent_of(given: Mapping[str, Any] | None, written: LatentSpec | None) -> La
     sizes = _merged("latent", LatentAttention, given, written)
     if sizes is None:
         return None
-    made = LatentAttention(**sizes)
+    chosen = _merged(
+        "latent.sparse", LightningIndexer, (given or {}).get("sparse"), written.sparse if written else None
+    )
+    made = LatentAttention(**{**sizes, "sparse": None if chosen is None else LightningIndexer(**chosen)})
     if made.rope_dim % 2:
         raise Refused(f"{made.rope_dim} elements do not turn in pairs", path="latent.rope_dim")
+    if made.sparse is None:
+        return made
+    if not made.q_rank:
+        raise Refused(
+            "the indexer's queries come from the latent vector of queries",
+            path="latent.sparse",
+            hint="give latent.q_rank",
+        )
+    if made.sparse.head_dim < made.rope_dim:
+        why = f"of {made.sparse.head_dim} elements {made.rope_dim} cannot turn"
+        raise Refused(why, path="latent.sparse.head_dim", hint="at least latent.rope_dim")
     return made
 
 
 def _merged(
-    name: str, made: type[Experts | LatentAttention], given: Mapping[str, Any] | None, written: Section | None
+    name: str,
+    made: type[Experts | LatentAttention | LightningIndexer],
+    given: Mapping[str, Any] | None,
+    written: Section | None,
 ) -> dict[str, Any] | None:
     """What both say; Refused if something is missing."""
     if given is None and written is None:

@@ -165,6 +165,11 @@ class Operator(ABC):
         """What tables of framework profiles call it; the first that one has counts."""
         return (self.kind, self.family)
 
+    @property
+    def detached_inputs(self) -> frozenset[int]:
+        """The inputs that count as constants of the gradient, whatever they depend on."""
+        return frozenset()
+
     @abstractmethod
     def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Types of the outputs.
@@ -185,6 +190,10 @@ class Operator(ABC):
     @abstractmethod
     def evaluate(self, inputs: Sequence[Array], region: Region) -> tuple[Array, ...]:
         """The outputs' values, in the inputs' precision."""
+
+    def scratch(self, inputs: Sequence[TensorType]) -> int:
+        """Bytes that its kernels hold besides what they read and make, on these local types."""
+        return 0
 
     def gradient(
         self, tape: Tape, inputs: Sequence[str], outputs: Sequence[str], grads: Sequence[Gradient | None]

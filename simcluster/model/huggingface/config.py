@@ -13,7 +13,7 @@ from typing import Any
 
 from simcluster.document import Refused, json_object
 from simcluster.errors import nearest
-from simcluster.model.huggingface.model_types import ANGLES, EVERYWHERE, TYPES, Config, Keys, get
+from simcluster.model.huggingface.model_types import ANGLES, EVERYWHERE, SPARSE, TYPES, Config, Keys, get
 
 
 def dimensions(path: Path) -> dict[str, Any]:
@@ -27,6 +27,8 @@ def dimensions(path: Path) -> dict[str, Any]:
         if get(config, key) not in accepted:
             said = json.dumps(get(config, key))
             raise Refused(f"{key} {said} is not supported; only {json.dumps(accepted[0])}")
+    if config.get("index_topk") is not None and kind not in SPARSE:
+        raise Refused(f"index_topk is not supported; only for model_type {' and '.join(SPARSE)}")
     _refuse_unknown_angles(config)
     missing = [
         _names(model_type.sizes[name])[0]
@@ -47,12 +49,20 @@ def dimensions(path: Path) -> dict[str, Any]:
 
 
 def remarks(path: Path) -> tuple[str, ...]:
-    """What a user should know of what the config says and transformers leaves out of the model."""
-    layers = json_object(path).get("num_nextn_predict_layers")
-    if not layers:
-        return ()
-    said = f"num_nextn_predict_layers {layers}: trained as well, which transformers does not"
-    return (f"{said}; without them write model.mtp_layers: 0",)
+    """What a user should know of what the config says and transformers, or the model here, leaves out."""
+    config = json_object(path)
+    remarks = [_OWN_REMARKS[kind]] if (kind := str(config.get("model_type"))) in _OWN_REMARKS else []
+    if layers := config.get("num_nextn_predict_layers"):
+        said = f"num_nextn_predict_layers {layers}: trained as well, which transformers does not"
+        remarks.append(f"{said}; without them write model.mtp_layers: 0")
+    return tuple(remarks)
+
+
+_OWN_REMARKS = {
+    "gpt_oss": "attention sinks, a number for each head, are left out",
+    "granite": "the multipliers of embeddings, attention, residuals and logits are left out",
+}
+"""What is left out of a model type and costs next to nothing."""
 
 
 def _refuse_unknown_angles(config: Config) -> None:
@@ -65,6 +75,9 @@ def _refuse_unknown_angles(config: Config) -> None:
             raise Refused(message, hint=nearest(str(kind), ANGLES))
 
 
+_EVERY_OTHER = ["sliding_attention", "full_attention"]
+
+
 def _attend(config: Config, found: dict[str, Any]) -> None:
     """Sets the window by the attention of every layer, where the config lists it; Refused if they differ."""
     listed = config.get("layer_types")
@@ -75,6 +88,8 @@ def _attend(config: Config, found: dict[str, Any]) -> None:
         found.pop("window", None)
     elif kinds == ["sliding_attention"] and config.get("sliding_window"):
         found["window"] = config["sliding_window"]
+    elif config.get("sliding_window") and listed == (_EVERY_OTHER * len(listed))[: len(listed)]:
+        found.update({"window": config["sliding_window"], "window_every": len(_EVERY_OTHER)})
     else:
         message = f"layer_types {', '.join(kinds)} is not supported; only full_attention in all layers"
         raise Refused(message)
@@ -112,6 +127,8 @@ def _wanted(name: str, value: Any) -> str:
         return "" if isinstance(value, int) and number and value >= 0 else "an integer from 0"
     if name.endswith("dropout"):
         return "" if number and 0 <= value < 1 else "a number from 0 to below 1"
+    if name == "rotary_fraction":
+        return "" if number and 0 < value <= 1 else "a number above 0, at most 1"
     if name == "rope_theta":
         return "" if number and value > 0 else "a positive number"
     return "" if number and value > 0 and isinstance(value, int) else "a positive integer"

@@ -26,6 +26,22 @@ def mixtral(config: Config) -> dict[str, Any]:
     return {"experts": experts} | ({} if window is None else {"window": window})
 
 
+def gpt_oss(config: Config) -> dict[str, Any]:
+    """All layers mixed; the router takes the best first, then softmax of these alone."""
+    chosen = "num_experts_per_tok" if config.get("num_experts_per_tok") is not None else "experts_per_token"
+    experts = {
+        "count": _count(config, "num_local_experts"),
+        "top_k": _size(config, chosen),
+        "ffn": _size(config, "intermediate_size"),
+    }
+    return {"experts": experts}
+
+
+def glm4_moe(config: Config) -> dict[str, Any]:
+    """DeepSeek-V3's mixture behind ordinary attention."""
+    return {"experts": _experts(config, "noaux_tc", "sigmoid")}
+
+
 def qwen3_moe(config: Config) -> dict[str, Any]:
     """All layers mixed, without shared experts; no MLP has ``intermediate_size``."""
     return {
@@ -50,7 +66,29 @@ def deepseek_v3(config: Config) -> dict[str, Any]:
     return _deepseek(config, "noaux_tc", "sigmoid")
 
 
+def deepseek_v32(config: Config) -> dict[str, Any]:
+    """As DeepSeek-V3, with the indexer of sparse attention (GLM-5 has the same keys)."""
+    parts = deepseek_v3(config)
+    sparse = {
+        "heads": _size(config, "index_n_heads"),
+        "head_dim": _size(config, "index_head_dim"),
+        "tokens": _size(config, "index_topk"),
+    }
+    return parts | {"latent": parts["latent"] | {"sparse": sparse}}
+
+
 def _deepseek(config: Config, method: str, score: str) -> dict[str, Any]:
+    latent = {
+        "q_rank": 0 if config.get("q_lora_rank") is None else _size(config, "q_lora_rank"),
+        "kv_rank": _size(config, "kv_lora_rank"),
+        "nope_dim": _size(config, "qk_nope_head_dim"),
+        "rope_dim": _size(config, "qk_rope_head_dim"),
+        "value_dim": _size(config, "v_head_dim"),
+    }
+    return {"experts": _experts(config, method, score), "latent": latent}
+
+
+def _experts(config: Config, method: str, score: str) -> dict[str, Any]:
     method = config.get("topk_method", method)
     if method not in _METHODS:
         raise Refused(f"topk_method {method!r} is not supported; only {', '.join(_METHODS)}")
@@ -59,7 +97,7 @@ def _deepseek(config: Config, method: str, score: str) -> dict[str, Any]:
         raise Refused(f"scoring_func {score!r} is not supported; only softmax and sigmoid")
     grouped = method != "greedy" and _size(config, "n_group") > 1
     steered = method == "noaux_tc"
-    experts = {
+    return {
         "count": _count(config, "n_routed_experts"),
         "top_k": _size(config, "num_experts_per_tok"),
         "ffn": _size(config, "moe_intermediate_size"),
@@ -73,14 +111,6 @@ def _deepseek(config: Config, method: str, score: str) -> dict[str, Any]:
         "group_best": 2 if grouped and steered else 1,
         "steered": steered,
     }
-    latent = {
-        "q_rank": 0 if config.get("q_lora_rank") is None else _size(config, "q_lora_rank"),
-        "kv_rank": _size(config, "kv_lora_rank"),
-        "nope_dim": _size(config, "qk_nope_head_dim"),
-        "rope_dim": _size(config, "qk_rope_head_dim"),
-        "value_dim": _size(config, "v_head_dim"),
-    }
-    return {"experts": experts, "latent": latent}
 
 
 def _count(config: Config, usual: str) -> int:

@@ -149,6 +149,12 @@ def _opt(config: Config) -> Mapping[str, Any]:
     return {}
 
 
+_PART_ROTATED = {"rotary_fraction": ("partial_rotary_factor", "rope_parameters.partial_rotary_factor")}
+_PHI3 = _LLAMA | _PART_ROTATED | {"dropout": "resid_pdrop", "embedding_dropout": "embd_pdrop"}
+_GLM4_MOE = _LLAMA | _PART_ROTATED | {"qkv_bias": "attention_bias", "qk_norm": "use_qk_norm"}
+_SEED = _LLAMA | {"qkv_bias": "attention_bias", "dropout": "residual_dropout"}
+_SILU = {"hidden_act": ("silu", None)}
+
 _PDROP = {"dropout": 0.1, "embedding_dropout": 0.1, "attention_dropout": 0.1}
 
 TYPES = {
@@ -168,7 +174,25 @@ TYPES = {
     ),
     "deepseek_v2": ModelType("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v2),
     "deepseek_v3": ModelType("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v3),
+    "deepseek_v32": ModelType("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v32),
+    "glm_moe_dsa": ModelType("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v32),
     "kimi_k2": ModelType("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v3),
+    "gpt_oss": ModelType(
+        "llama",
+        _MIXED,
+        {"bias": True, "activation": "clamped_swiglu"},
+        _ROTARY | {"attention_bias": (True, None), "swiglu_limit": (7.0, 7, None)},
+        mixtures.gpt_oss,
+    ),
+    "glm4_moe": ModelType("llama", _GLM4_MOE, plain=_SILU, besides=mixtures.glm4_moe),
+    "phi3": ModelType("llama", _PHI3, plain=_SILU | _NO_BIAS, besides=_window),
+    "granite": ModelType("llama", _LLAMA, plain=_ROTARY | _NO_BIAS),
+    "seed_oss": ModelType(
+        "llama",
+        _SEED,
+        {"qkv_bias": True},
+        _ROTARY | {"attention_out_bias": (False, None)} | {"mlp_bias": (False, None)},
+    ),
     "gpt2": ModelType(
         "gpt",
         _GPT2,
@@ -238,13 +262,15 @@ TYPES = {
     "resnet": ModelType("resnet", {}, plain=structures.RESNET_PLAIN, besides=structures.resnet, needed=()),
 }
 
+SPARSE = ("deepseek_v32", "glm_moe_dsa")
+"""Types with an indexer that chooses tokens (``index_topk``)."""
+
 EVERYWHERE: Mapping[str, tuple[Any, ...]] = {
     "attention_chunk_size": (None,),
     "attn_logit_softcapping": (None,),
     "attn_output_gate": (False, None),
     "final_logit_softcapping": (None,),
     "full_attention_interval": (1, None),
-    "index_topk": (None,),
     "linear_num_value_heads": (None,),
     "mamba_d_state": (None,),
     "no_rope_layers": ([], None),

@@ -4,6 +4,7 @@ from simcluster.model.layers.decoder_block import DecoderBlock
 from simcluster.model.layers.decoder_dimensions import Dimensions
 from simcluster.model.layers.generation import Generation, LayerCaches
 from simcluster.model.layers.latent_attention import LatentAttention
+from simcluster.model.layers.lightning_indexer import LightningIndexer
 from simcluster.model.layers.mixture_of_experts import Experts
 from simcluster.model.layers.transformer_layers import (
     ATTENTION_CORES,
@@ -30,5 +31,6 @@ __all__ = [
     "LatentAttention",
     "LayerCaches",
     "Layers",
+    "LightningIndexer",
     "linear",
 ]

@@ -9,6 +9,7 @@ from simcluster.deferred_dataclass import dataclass
 from simcluster.model.graph import Block, BlockBuilder, Labels, TensorType
 from simcluster.model.layers.decoder_dimensions import Dimensions
 from simcluster.model.layers.generation import LayerCaches
+from simcluster.model.layers.latent_attention import LatentAttention
 from simcluster.model.layers.transformer_layers import (
     FFN,
     GATED,
@@ -28,6 +29,7 @@ from simcluster.model.operators import (
     Dropout,
     Embedding,
     Greedy,
+    IndexerLoss,
     LayerNorm,
     Matmul,
     PositionRows,
@@ -36,6 +38,7 @@ from simcluster.model.operators import (
     Rotary,
     Slice,
     SoftCap,
+    SparseAttention,
 )
 from simcluster.work import DType
 
@@ -44,7 +47,8 @@ from simcluster.work import DType
 class DecoderBlock:
     """Writes one block of a model of these dimensions; ``mixed``: its MLP is the mixture of experts.
 
-    ``past``: the block is one of a pass that generates a token.
+    ``past``: the block is one of a pass that generates a token. ``num_tokens``: by which losses of layers are
+    divided.
     """
 
     name: str
@@ -52,6 +56,7 @@ class DecoderBlock:
     dtype: DType
     mixed: bool = False
     past: LayerCaches | None = None
+    num_tokens: float = 1
     build: BlockBuilder = field(init=False)
 
     def __post_init__(self) -> None:
@@ -85,11 +90,20 @@ class DecoderBlock:
     def _layer(self, x: str) -> Block:
         y = self._norm("attention.norm", x)
         if self.dims.latent is not None:
-            hidden_size, heads, theta = self.dims.hidden, self.dims.heads, self.dims.rope_theta
-            q, k, v = self.dims.latent.write(self.build, y, hidden_size, heads, theta)
-            return self._attended(x, q, k, v)
+            return self._latent(x, y, self.dims.latent)
         q, k, v = self._linear("attention.qkv", y, HIDDEN, _heads("q", "k", "v"), self._qkv_bias)
-        return self._attended(x, *self._placed(q, k), v)
+        return self._attended(x, self._attention(*self._placed(q, k), v))
+
+    def _latent(self, x: str, y: str, latent: LatentAttention) -> Block:
+        """A layer with latent attention from its normalised hidden states on."""
+        build, dims = self.build, self.dims
+        made = latent.write(build, y, dims.hidden, dims.heads, dims.rope_theta, absorbed=dims.absorbed)
+        if latent.sparse is None:
+            return self._attended(x, self._attention(made.q, made.k, made.v))
+        name, loss = "attention.core", IndexerLoss(dims.heads, 1 / self.num_tokens, dims.gathered)
+        core = SparseAttention(self._form.operator(name), dims.gathered, loss)
+        o = build.add(name, core, made.q, made.k, made.v, made.ids, *made.indexer)
+        return self._attended(x, latent.values(build, o, dims.heads) if dims.absorbed else o)
 
     def query_layer(self, hidden: TensorType, tokens: TensorType) -> Block:
         """A layer whose queries come from a table of positions (PanGu-alpha, arXiv 2104.12369, query layer).
@@ -107,7 +121,7 @@ class DecoderBlock:
         y = self._norm("attention.norm", x)
         (q,) = self._linear("attention.query", rows, HIDDEN, _heads("q"), self._qkv_bias)
         k, v = self._linear("attention.qkv", y, HIDDEN, _heads("k", "v"), self._qkv_bias)
-        return self._attended(x, *self._placed(q, k), v)
+        return self._attended(x, self._attention(*self._placed(q, k), v))
 
     def head(
         self, hidden: TensorType, tokens: TensorType, num_tokens: float, *, depth: int = 0, read: bool = False
@@ -173,9 +187,8 @@ class DecoderBlock:
     def _qkv_bias(self) -> bool:
         return self.dims.bias or self.dims.qkv_bias
 
-    def _attended(self, x: str, q: str, k: str, v: str) -> Block:
-        """The layer from placed queries and keys on."""
-        o = self._attention(q, k, v)
+    def _attended(self, x: str, o: str) -> Block:
+        """The layer from what attention gives on."""
         out = {"": ("heads", "group", "head_dim", "hidden")}
         (y,) = self._linear("attention.out", o, QUERY, out, self.dims.bias)
         y = self._norm("attention.post_norm", y) if self.dims.post_norms else y
@@ -197,13 +210,17 @@ class DecoderBlock:
 
     def _attention(self, q: str, k: str, v: str) -> str:
         dims = self.dims
-        own = dims.latent is not None
         if self.past is not None:
             batch = self.build.values[q].type.shape[0]
             attended = self.past.attend(self.build, "attention.core", batch, q, k, v, dims.rule, dims.scale)
             if attended is not None:
                 return attended
-        core = AttentionForm(
+        return self._form.write(self.build, "attention.core", q, k, v)
+
+    @property
+    def _form(self) -> AttentionForm:
+        dims, own = self.dims, self.dims.latent is not None
+        return AttentionForm(
             dims.rule,
             dims.scale,
             dims.attention_dropout,
@@ -212,7 +229,6 @@ class DecoderBlock:
             dims.head_multiple if own else 0,
             dims.alibi_table,
         )
-        return core.write(self.build, "attention.core", q, k, v)
 
     def _mlp(self, x: str) -> str:
         build, dims = self.build, self.dims
@@ -242,7 +258,8 @@ class DecoderBlock:
     @property
     def _sizes(self) -> Mapping[str, int]:
         dims = self.dims
-        sizes = {"hidden": dims.hidden, "heads": dims.kv_heads, "group": dims.group}
+        heads, group = (1, dims.heads) if dims.absorbed else (dims.kv_heads, dims.group)
+        sizes = {"hidden": dims.hidden, "heads": heads, "group": group}
         head_dim = dims.latent.value_dim if dims.latent else dims.head_dim
         return sizes | {"head_dim": head_dim, "ffn": dims.ffn}
 

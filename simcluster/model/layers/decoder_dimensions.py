@@ -85,6 +85,8 @@ class Dimensions:
     """Whether attention in one kernel reads ALiBi's distances from a table."""
     head_multiple: int = 0
     """A multiple to which the kernel of latent attention has its heads filled; 0: it takes any."""
+    gathered: bool = True
+    """Whether sparse attention reads chosen tokens alone, in absorbed latent attention, or masks others."""
 
     @property
     def group(self) -> int:
@@ -95,6 +97,11 @@ class Dimensions:
     def scale(self) -> float:
         """By what products of queries and keys are multiplied."""
         return float((self.latent.head_dim if self.latent else self.head_dim) ** -0.5)
+
+    @property
+    def absorbed(self) -> bool:
+        """Whether heads of queries read latent vectors in place of keys and values of their own."""
+        return self.gathered and self.latent is not None and self.latent.sparse is not None
 
     @property
     def rule(self) -> Scores:

@@ -24,11 +24,13 @@ from simcluster.model.operators.concat import Concat, Split
 from simcluster.model.operators.constant import Constant
 from simcluster.model.operators.convolution import Conv2d
 from simcluster.model.operators.cross_entropy import CrossEntropy
+from simcluster.model.operators.detached_matmul import DetachedMatmul
 from simcluster.model.operators.dropout import Dropout
 from simcluster.model.operators.elementwise import Elementwise
 from simcluster.model.operators.embedding import Embedding, PositionRows, Positions
 from simcluster.model.operators.fp8 import E4M3, E5M2, Fp8Cast, Fp8Transpose
 from simcluster.model.operators.gather import First, Gather
+from simcluster.model.operators.indexer_loss import IndexerLoss
 from simcluster.model.operators.join_heads import JoinHeads
 from simcluster.model.operators.kv_cache import CachedAttention, CacheWrite, Greedy
 from simcluster.model.operators.matmul import Matmul
@@ -52,9 +54,11 @@ from simcluster.model.operators.router import ExpertSlots, Route, token_dims
 from simcluster.model.operators.router_weighted import RouterWeighted, WeighedBias
 from simcluster.model.operators.slice import Cut, Pad, Slice
 from simcluster.model.operators.softmax import Softmax, SoftmaxOver
+from simcluster.model.operators.sparse_attention import SparseAttention
 from simcluster.model.operators.sparse_optimizers import Ftrl, LazyAdam
 from simcluster.model.operators.sparse_updates import SparseUpdate
 from simcluster.model.operators.token_dispatch import Combine, Dispatch, SlotFill, SlotWeights, slot_dims
+from simcluster.model.operators.token_selection import SelectTokens
 from simcluster.model.operators.top_k import TopK
 from simcluster.model.operators.transpose import Transpose
 
@@ -83,6 +87,7 @@ __all__ = [
     "Conv2d",
     "CrossEntropy",
     "Cut",
+    "DetachedMatmul",
     "Dispatch",
     "Dropout",
     "Elementwise",
@@ -99,6 +104,7 @@ __all__ = [
     "Gelu",
     "GlobalAveragePool",
     "Greedy",
+    "IndexerLoss",
     "JoinChunks",
     "JoinHeads",
     "Lamb",
@@ -126,6 +132,7 @@ __all__ = [
     "RouterWeighted",
     "RunningStatistics",
     "ScaleGradient",
+    "SelectTokens",
     "Sgd",
     "Slice",
     "SlotFill",
@@ -134,6 +141,7 @@ __all__ = [
     "SoftCapGrad",
     "Softmax",
     "SoftmaxOver",
+    "SparseAttention",
     "SparseUpdate",
     "Split",
     "SplitChunks",

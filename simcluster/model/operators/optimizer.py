@@ -13,8 +13,9 @@ from typing import ClassVar
 import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
-from simcluster.layout import Dims
+from simcluster.layout import Dims, Strategy
 from simcluster.model.graph import Array, MemoryBound, MemoryPass, Region, TensorType
+from simcluster.model.weight_matrix import WeightMatrix
 from simcluster.work import DType, Kernel
 
 
@@ -50,6 +51,9 @@ class Update(OptimizerOperator):
     sparse: ClassVar[bool] = False
     """Whether it changes only those rows of a table that were looked up, where its gradient says which."""
 
+    in_parts: ClassVar[bool] = False
+    """Whether it runs as its primitives, with results of their own, also where a parameter lies whole."""
+
     on_hosts: ClassVar[bool] = False
     """Whether training tools have a kernel of it for the processors of hosts (DeepSpeedCPUAdam)."""
 
@@ -59,6 +63,21 @@ class Update(OptimizerOperator):
     def of(self, parameter: str) -> Update:
         """The rule of a parameter: this one, where all have the same."""
         return self
+
+    def on(self, matrix: WeightMatrix | None) -> Update:
+        """The rule of one parameter, which may be used as a matrix: of most optimizers this one."""
+        return self
+
+    def matrix_strategy(self, split: Sequence[Sequence[str]]) -> Strategy:
+        """How the primitive that needs whole matrices is split, of a parameter with dims split so; of most
+        optimizers there is none.
+        """
+        return Strategy()
+
+    @property
+    def all_states(self) -> tuple[str, ...]:
+        """The states that it keeps of some parameters: of most optimizers those of all."""
+        return self.states
 
     @property
     def slope(self) -> float:

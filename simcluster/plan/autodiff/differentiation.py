@@ -27,6 +27,9 @@ from simcluster.model import (
 )
 from simcluster.work import DType
 
+LOSS = "model.graph.loss"
+"""The key of the loss of a model that is written operator by operator."""
+
 
 def differentiate(graph: Graph, gradient_dtype: DType) -> Graph:
     """The graph with backward nodes; parameter gradients are accumulated in ``gradient_dtype``.
@@ -181,7 +184,8 @@ def values_needing_gradients(block: Block, inputs: Sequence[str]) -> set[str]:
     """The values of a block that depend on a trained parameter or on one of these inputs."""
     needed = {*block.parameters, *inputs} - block.frozen
     for node in block.nodes:
-        if any(value in needed for value in node.inputs):
+        detached = node.operator.detached_inputs if isinstance(node.operator, Operator) else ()
+        if any(value in needed for index, value in enumerate(node.inputs) if index not in detached):
             needed.update(out for out in node.outputs if block.values[out].type.dtype.is_float)
     return needed
 
@@ -200,8 +204,9 @@ def _values(gradients: Sequence[Gradient], owner: str) -> list[str]:
     named = [gradient for gradient in gradients if isinstance(gradient, str)]
     if len(named) < len(gradients):
         raise PlanError(
-            f"{owner} cannot follow the loss",
-            hint="only sums over ranks, and products with numbers, may follow cross entropy",
+            f"{owner} cannot follow the loss, or be it",
+            path=LOSS,
+            hint="cross entropy makes losses; only sums over ranks, and products with numbers, may follow it",
         )
     return named
 

@@ -54,7 +54,8 @@ def plan_notes_of(
     used = {axis for role in (BATCH, PIPELINE) for axis in roles.axes[role]}
     rest = [f"{axis} ({size})" for axis, size in unsplit_mesh(mesh).axes if axis not in used and size > 1]
     if strategies.unconfigured and rest:
-        yield f"{strategies.unconfigured:,} operators unconfigured, replicated over {', '.join(rest)}"
+        operators = f"{strategies.unconfigured:,} operator{'s' * (strategies.unconfigured != 1)}"
+        yield f"{operators} unconfigured, replicated over {', '.join(rest)}"
     how = parallel.redistribution
     if how.infers:
         exchanges = "" if how.exchanges else ", without all-to-all"

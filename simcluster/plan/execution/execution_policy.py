@@ -269,9 +269,11 @@ class ExecutionPolicy:
         if reduction.limit is not None:
             buckets = Buckets.of(reduction.limit, mesh.product(batch_axes))
         fusion = FusionSpec() if fusion is None else fusion
+        given = Fusion.of(fusion, ids) if fusion.said else None
         if fusion.closed:
             buckets = None
-        given = Fusion.of(fusion, ids) if fusion.said else None
+            # Each gradient is reduced when it is ready; sharded ones are so without buckets of their own.
+            given = Fusion(SINGLE_BUCKET, None if sharding.gradients else SINGLE_BUCKET)
         limited = buckets is not None and reduction.limit is not None
         if sharding.gradients and limited and fusion.reduce_scatter is None:
             # Each micro-batch's sharded gradients fill the profile's buckets as those of a step would.

@@ -17,7 +17,13 @@ Pairs = Collection[tuple[str, str]]
 
 
 def fuse(
-    graph: Graph, pairs: Pairs, *, together: bool = True, apart: bool = False, inside: Pairs | None = None
+    graph: Graph,
+    pairs: Pairs,
+    *,
+    together: bool = True,
+    apart: bool = False,
+    inside: Pairs | None = None,
+    skip_bias_add: bool = False,
 ) -> Graph:
     """The graph with kernel names: nodes with one name are launched together.
 
@@ -28,22 +34,28 @@ def fuse(
     operator that only updates a state from results of the previous kernel, as running statistics do, is
     always part of that kernel. Kernels that only add to parameter gradients do not separate neighbours: what
     follows them may join the kernel before them and then runs first. Subgraphs use the pairs ``inside``, if
-    given; no kernel crosses their boundary.
+    given; no kernel crosses their boundary. With ``skip_bias_add`` a bias that a later operator may be fused
+    with stays out of the kernel of its matmul.
     """
     chosen = {False: pairs, True: pairs if inside is None else inside}
+    later = {second for first, second in pairs if first == "bias"} - {"bias"} if skip_bias_add else set()
     blocks = {
-        name: replace(block, nodes=_fused(block, chosen, together, apart))
+        name: replace(block, nodes=_fused(block, chosen, together, apart, _late_biases(block, later)))
         for name, block in graph.blocks.items()
     }
     return graph.with_blocks(blocks)
 
 
-def _fused(block: Block, pairs: Mapping[bool, Pairs], together: bool, apart: bool) -> tuple[Node, ...]:
+def _fused(
+    block: Block, pairs: Mapping[bool, Pairs], together: bool, apart: bool, late: Collection[str]
+) -> tuple[Node, ...]:
+    """The nodes with their kernels; those of ``late`` join no matmul."""
     made: list[Node] = []
     leaves = _leaves(block)
     for node in block.nodes:
         place = len(made)
         alone = apart and _is_collective(node)
+        alone = alone or (node.name in late and bool(made) and _family(made[-1]) == "matmul")
         while not alone and not _joined(block, made[:place], node, pairs[bool(node.piece)], together):
             place -= 1
             alone = place < 0 or not _steps_over(made[place], node, leaves)
@@ -52,6 +64,13 @@ def _fused(block: Block, pairs: Mapping[bool, Pairs], together: bool, apart: boo
         else:
             made.insert(place, replace(node, kernel=made[place - 1].kernel))
     return tuple(made)
+
+
+def _late_biases(block: Block, later: Collection[str]) -> set[str]:
+    """The forward nodes that add a bias whose sum an operator of these families reads."""
+    forward = list(block.phase(Phase.FORWARD))
+    taken = {value for node in forward if _family(node) in later for value in node.inputs}
+    return {node.name for node in forward if _family(node) == "bias" and not taken.isdisjoint(node.outputs)}
 
 
 def _steps_over(before: Node, node: Node, leaves: set[str]) -> bool:

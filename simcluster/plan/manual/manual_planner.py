@@ -33,8 +33,9 @@ from simcluster.plan.spec import (
     TrainingSpec,
     fusible_collectives,
     fusion_ids,
+    unused_fusion,
 )
-from simcluster.plan.strategies import Strategies, check_mesh, roles_of
+from simcluster.plan.strategies import Strategies, check_mesh, roles_of, unknown_axes, unused_roles
 from simcluster.work import DType
 
 PATH = "parallel.program"
@@ -159,7 +160,11 @@ class ManualPlanner(Planner):
             optimizer=optimizer,
             execution=replace(policy, algorithms=self.algorithms, call_reuse=self.parallel.reuse),
             vocab=vocabulary_of(self.model),
-            notes=(*self.model.remarks(self.training.seq_len), *programs.notes),
+            notes=(
+                *self.model.remarks(self.training.seq_len),
+                *programs.notes,
+                *unused_fusion(fusion, graph, ShardingChoice()),
+            ),
         )
 
     def _reference(self, ways: int, compute: DType) -> PassList:
@@ -186,6 +191,7 @@ class ManualPlanner(Planner):
     def _check(self, mesh: Mesh, roles: AxisRoles) -> None:
         """PlanError with everything that mode manual has no form for."""
         problems = [*check_mesh(mesh, self.cluster), *size_problems(mesh, self.model.num_layers)]
+        problems += [*unknown_axes(self.parallel, mesh), *unused_roles(self.parallel, ())]
         problems += [
             Problem(f"mode manual inserts nothing: {message}", path, hint)
             for message, path, hint in self._beyond()
@@ -214,5 +220,8 @@ class ManualPlanner(Planner):
 def _beneath(error: SimclusterError) -> SimclusterError:
     """The error with key paths of the scenario."""
     return PlanError(
-        *(replace(problem, path=f"{PATH}.{problem.path}".rstrip(".")) for problem in error.problems)
+        *(
+            replace(problem, path=f"{PATH}.{problem.path.removeprefix('model.graph.')}".rstrip("."))
+            for problem in error.problems
+        )
     )

@@ -11,20 +11,32 @@ from simcluster.plan.optimizer.optimizer_plan import (
     parameter_names,
 )
 from simcluster.plan.optimizer.optimizer_step import optimize
+from simcluster.plan.optimizer.parameter_owners import (
+    Owners,
+    ParameterOwner,
+    assign_owners,
+    check_owners,
+)
 from simcluster.plan.optimizer.sparse_gradients import (
     report_dense_updates,
     sparse_parameters,
     use_sparse_gradients,
 )
 from simcluster.plan.optimizer.update_decomposition import decompose_updates
+from simcluster.plan.optimizer.weight_matrices import matrices_of
 
 __all__ = [
     "OptimizerPlan",
+    "Owners",
     "ParameterGroup",
+    "ParameterOwner",
     "WrittenReduction",
+    "assign_owners",
+    "check_owners",
     "clip",
     "decompose_updates",
     "gathered_name",
+    "matrices_of",
     "optimize",
     "parameter_names",
     "report_dense_updates",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.document import matches
 from simcluster.layout import Movement
-from simcluster.model import Block, Graph, Rules, Update, Updates
+from simcluster.model import Block, Graph, Rules, Update, Updates, WeightMatrix
 from simcluster.plan.rules import check_patterns
 from simcluster.plan.spec import ParameterServerSpec, ShardingChoice
 from simcluster.work import DType
@@ -64,19 +64,33 @@ class OptimizerPlan:
     """The servers that update some parameters: nothing is done about their gradients here."""
     whole_sums: bool = False
     """Gradients are summed on all ranks, also where each updates its shard of the parameters alone."""
+    matrices: Mapping[str, WeightMatrix] = field(default_factory=dict)
+    """Parameters that are used as matrices, cut into blocks as ranks share them."""
 
     @property
     def rules(self) -> Rules:
         """The rule of every parameter, by pattern."""
-        if not self.groups:
+        if not self.groups and not self.matrices:
             return self.update
-        return Updates(self.update, tuple((group.match, group.update) for group in self.groups))
+        groups = tuple((group.match, group.update) for group in self.groups)
+        return Updates(self.update, groups, self.matrices)
+
+    def group_of(self, parameter: str) -> ParameterGroup | None:
+        """The group that a parameter is in, if it is in one."""
+        matching = (candidate for candidate in reversed(self.groups) if matches(candidate.match, parameter))
+        return next(matching, None)
 
     def of(self, parameter: str) -> tuple[Update, Mapping[str, DType]]:
         """The rule of a parameter, and the formats of its states."""
-        matching = (candidate for candidate in reversed(self.groups) if matches(candidate.match, parameter))
-        group = next(matching, None)
-        return (self.update, self.states) if group is None else (group.update, group.states)
+        group = self.group_of(parameter)
+        rule, formats = (self.update, self.states) if group is None else (group.update, group.states)
+        own = rule.on(self.matrices.get(parameter))
+        return (rule, formats) if own is rule else (own, {name: formats[name] for name in own.states})
+
+    @property
+    def needs_matrices(self) -> bool:
+        """Whether some rule depends on how parameters are used as matrices."""
+        return any(rule.on(None) is not rule for rule in (self.update, *(one.update for one in self.groups)))
 
     def serves(self, parameter: str) -> bool:
         """Whether servers update a parameter."""

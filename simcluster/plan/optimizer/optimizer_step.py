@@ -72,9 +72,9 @@ def optimize(
         """What a block's name says of how its parameters are updated; of tied ones each block is its own."""
         if ties.of_instance(instance, graph.block_of(instance)):
             return f"@{instance.name}"
-        others = [
-            f"{name} {rule.kind}" for name, (rule, _) in rules(instance).items() if rule is not plan.update
-        ]
+        named = {name: f"{instance.weight_owner}.{name}" for name in graph.block_of(instance).parameters}
+        groups = {name: plan.group_of(graph.canonical(full)) for name, full in named.items()}
+        others = [f"{name} {group.update.kind}" for name, group in groups.items() if group is not None]
         kept = f" whole {' '.join(sorted(whole(instance)))}" if whole(instance) else ""
         if served(instance):
             every = served(instance) == frozenset(graph.block_of(instance).parameters)
@@ -160,6 +160,7 @@ class _BlockOptimizer:
     def run(self) -> Block:
         """The block with its gradients reduced, its parameters updated and, if sharded, gathered."""
         sharding = self.plan.sharding_of(self.block)
+        self.used = {name: self._used(name) for name in self.block.parameters}
         self.homes = {name: self._home(name) for name in self.block.parameters}
         self.block = add_unit_gathers(
             self.block, self.homes, sharding, self._sharded_dtype, self.ties, self.mesh, self.router
@@ -184,6 +185,12 @@ class _BlockOptimizer:
                 self._update_rows(name)
         nodes = (*self.begin, *self.block.nodes, *self.end)
         return replace(self.block, values=self.values, nodes=nodes)
+
+    def _used(self, parameter: str) -> Layout:
+        """The layout in which operators read a parameter."""
+        layout = self.block.values[parameter].layout
+        assert layout is not None
+        return layout
 
     def _home(self, parameter: str) -> Layout:
         """Where the states of a parameter lie: sharded, if they are, over axes that hold replicas of it."""
@@ -312,7 +319,9 @@ class _BlockOptimizer:
         update, operands, states, outputs = self._rule(parameter, weights, layout, master)
         name = f"{parameter}.update"
         inputs = (operands[0], gradient, *states)
-        self.end.append(Node(name, update, inputs, tuple(outputs), Phase.END, origin=parameter))
+        strategy = update.matrix_strategy(self.used[parameter].dims)
+        made = Node(name, update, inputs, tuple(outputs), Phase.END, origin=parameter, strategy=strategy)
+        self.end.append(made)
         if sharded:
             self._gather(parameter, weights, layout)
 

@@ -1,8 +1,8 @@
-"""Pass: decomposes updates that need norms of whole parameters (LAMB) where optimizer states are sharded.
+"""Pass: decomposes updates that need whole parameters: their norms (LAMB), or all of a matrix (Muon).
 
-Such an update becomes its primitives, in the layouts of the states, and partial results are reduced like any
-other sum. All parameters of a block go together: first everything before the sums, then the sums as one
-collective, then the rest.
+Such an update becomes its primitives, in the layouts of the states. Partial results are reduced like any
+other sum; what a primitive needs whole is gathered for it, and cut again behind it. All parameters of a block
+go together: first everything before the sums or gathers, then these as one collective, then the rest.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import field, replace
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Layout, Strategy
-from simcluster.model import Block, Decomposition, Graph, Node, Operator, Phase, Role, Value
+from simcluster.model import Block, Decomposition, Graph, Node, Operator, Phase, Role, Update, Value
 from simcluster.plan.redistribution import RedistributionPlanner
 
 _WHOLE = ("elements",)
@@ -55,7 +55,8 @@ class _Updates:
             return None
         barred = frozenset(dim for dim, _ in node.operator.dims().unsplittable)
         split = self._layout(node.inputs[0]).axes
-        return node.operator.decompose(barred) if barred and split else None
+        alone = isinstance(node.operator, Update) and node.operator.in_parts
+        return node.operator.decompose(barred) if barred and (split or alone) else None
 
     def _layout(self, value: str) -> Layout:
         layout = self.values[value].layout
@@ -72,28 +73,37 @@ class _Updates:
         for suffix, part, inputs, outputs in decomposition.parts:
             assert isinstance(part, Operator), "updates move nothing by themselves"
             dims = part.dims()
-            operands = [self._reduced(names[name], node, ready) for name in inputs]
+            needed = [home if own == _WHOLE else node.strategy.layout(own) for own in dims.inputs]
+            pairs = zip(inputs, needed, strict=True)
+            operands = [self._placed(names[name], layout, node, ready) for name, layout in pairs]
             number = max(ready[value] for value in operands)
             kinds = part.infer([self.values[value].type for value in operands])
-            layouts = dims.output_layouts(strategy)
+            layouts = dims.output_layouts(node.strategy if node.strategy.splits else strategy)
             for name, kind, dim_names, layout in zip(outputs, kinds, dims.outputs, layouts, strict=True):
                 if name not in names:
                     names[name] = f"{node.name}.{name}"
                     placed = home if dim_names == _WHOLE else layout
-                    self.values[names[name]] = Value(kind, Role.VIEW, placed)
+                    self.values[names[name]] = Value(kind, self._role(node), placed)
                 ready[names[name]] = number
-            primitive = replace(node, name=f"{node.name}.{suffix}", operator=part, inputs=tuple(operands))
             made = tuple(names[name] for name in outputs)
-            self.rounds[number].append(replace(primitive, outputs=made))
+            own = node.strategy if dims.inputs[0] != _WHOLE else Strategy()
+            primitive = replace(node, name=f"{node.name}.{suffix}", operator=part, strategy=own)
+            self.rounds[number].append(replace(primitive, inputs=tuple(operands), outputs=made))
 
-    def _reduced(self, value: str, node: Node, ready: dict[str, int]) -> str:
-        """The value with every reduction done, by movements of their own rounds."""
-        layout = self._layout(value)
-        for movement, reached in self.router.path(self.values[value].type, layout, layout.reduced):
+    @staticmethod
+    def _role(node: Node) -> Role:
+        """What a primitive makes takes the gradient's place, or is a tensor of its own."""
+        alone = isinstance(node.operator, Update) and node.operator.in_parts
+        return Role.GRADIENT if alone else Role.VIEW
+
+    def _placed(self, value: str, needed: Layout, node: Node, ready: dict[str, int]) -> str:
+        """The value as it is needed, reduced and whole, by movements of their own rounds."""
+        for movement, reached in self.router.path(self.values[value].type, self._layout(value), needed):
             name = f"{value}.{movement.kind}"
             if name not in self.values:
-                self.values[name] = replace(self.values[value], layout=reached)
-                why = f"{value} sums over a parameter that lies split"
+                role = self._role(node) if movement.is_collective else Role.VIEW
+                self.values[name] = replace(self.values[value], layout=reached, role=role)
+                why = f"an update needs the whole of {value}, and its parameter lies split"
                 moved = Node(name, movement, (value,), (name,), Phase.END, origin=node.origin, why=why)
                 self.rounds[ready[value] + 1].append(moved)
                 ready[name] = ready[value] + 2

@@ -9,11 +9,13 @@ from simcluster.plan.parameter_server.server_plan import (
     serve_parameters,
     server_of_key,
 )
+from simcluster.plan.parameter_server.whole_workers import check_whole_workers
 
 __all__ = [
     "ServedParameter",
     "ServerPlan",
     "ServerShard",
+    "check_whole_workers",
     "rows_of_servers",
     "serve_parameters",
     "server_of_key",

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.number_arrays import Ints
 
 MULTIPLIER = 2_654_435_761
 """Spreads neighbours over a table: Knuth's multiplier of hashing (2^32 over the golden ratio)."""
+
+
+BLOCK = 2**22
+"""Rows whose shares are in memory at a time, so that tables of billions of rows can be drawn from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +30,26 @@ class LookupLaw:
         generator = np.random.Generator(np.random.Philox(key=self.seed))
         if self.exponent == 0:
             return np.unique(generator.integers(0, rows, count))
-        weights = np.cumsum(np.arange(1, rows + 1, dtype=np.float64) ** -self.exponent)
-        return np.unique(np.searchsorted(weights, generator.random(count) * weights[-1]))
+        total = 0.0
+        for _, sums in self._sums(rows):
+            total = float(sums[-1])
+        points = np.sort(generator.random(count) * total)
+        found = []
+        for first, sums in self._sums(rows):
+            until = np.searchsorted(points, sums[-1], side="right")
+            found.append(first + np.searchsorted(sums, points[:until]))
+            points = points[until:]
+        return np.unique(np.concatenate(found))
+
+    def _sums(self, rows: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        """The sums of the shares of all rows up to each, block by block: (first row, sums of the block)."""
+        total = 0.0
+        for first in range(0, rows, BLOCK):
+            shares = np.arange(first + 1, min(first + BLOCK, rows) + 1, dtype=np.float64) ** -self.exponent
+            shares[0] += total
+            sums = np.cumsum(shares)
+            total = float(sums[-1])
+            yield first, sums
 
 
 def rows_per_shard(popularity: Ints, rows: int, bounds: Sequence[tuple[int, int]]) -> list[int]:

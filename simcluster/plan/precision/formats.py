@@ -99,14 +99,14 @@ def groups_of(spec: OptimizerSpec) -> tuple[ParameterGroup, ...]:
 def states_of(update: Update, spec: RuleSpec, path: str = "training.optimizer") -> dict[str, DType]:
     """State -> format, in the rule's order; fp32 for those that are not named."""
     written = spec.states
-    if not update.states and "states" in spec.model_fields_set:
+    if not update.all_states and "states" in spec.model_fields_set:
         raise PlanError(f"{update.kind} keeps no states", path=f"{path}.states", hint="leave it out")
-    formats = dict.fromkeys(update.states, written) if isinstance(written, str) else dict(written)
+    formats = dict.fromkeys(update.all_states, written) if isinstance(written, str) else dict(written)
     for name in formats:
-        if name not in update.states:
+        if name not in update.all_states:
             raise PlanError(
                 f"{update.kind} keeps no state '{name}'",
                 path=f"{path}.states.{name}",
-                hint=nearest(name, update.states),
+                hint=nearest(name, update.all_states),
             )
-    return {name: DType.of(formats.get(name, "fp32")) for name in update.states}
+    return {name: DType.of(formats.get(name, "fp32")) for name in update.all_states}

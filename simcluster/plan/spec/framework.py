@@ -37,6 +37,7 @@ from simcluster.plan.switches import (
     LogitsFormat,
     Phrase,
     RecomputedForward,
+    SparseAttentionForm,
     UpdateKernels,
     WeightCopies,
     WeightGathers,
@@ -80,6 +81,18 @@ class FrameworkProfile(CatalogSection):
     fuse: Annotated[tuple[tuple[Name, Name], ...], Phrase(fusion_words)]
     """Pairs of operator families: an operator of the second that directly follows one of the first may run in
     the same kernel."""
+
+    skip_bias_add: Annotated[
+        bool,
+        Phrase(
+            {
+                False: "a matmul adds its bias if they are fused",
+                True: "biases left out of a matmul if the next kernel can add them",
+            }.__getitem__
+        ),
+    ] = False
+    """Whether a matmul leaves its bias to the kernel behind it, if that may be fused with the bias
+    (Megatron's ``skip_bias_add``): bias with GELU, or with dropout and residual, is a kernel of its own."""
 
     passes: Annotated[tuple[Name, ...], Phrase(passes_words)] = ()
     """Operator families that are split into their passes over the data (``batch_norm``: computing the
@@ -279,6 +292,11 @@ class FrameworkProfile(CatalogSection):
     alibi_table: Annotated[bool, Phrase(alibi_words)] = False
     """Attention in one kernel: whether it reads ALiBi's distances, times the slope of each head, from a table
     in memory. false: it computes them."""
+
+    sparse_attention: SparseAttentionForm = SparseAttentionForm.GATHERED
+    """Sparse attention (model.latent.sparse). ``gathered``: a kernel reads the latent vectors of the selected
+    tokens in place of keys and values (absorbed latent attention, as in DeepSeek-V3.2); ``masked``: ordinary
+    latent attention computes all scores, and a mask hides those of other tokens."""
 
     fused_softmax: FusedSoftmaxSpec = FusedSoftmaxSpec()
     """In unfused attention: which scores are scaled, masked and normalised by one kernel, and what runs

@@ -37,7 +37,7 @@ from simcluster.layout import Layout, Mesh, SubAxis, spans, whole_axes
 from simcluster.model import TensorType
 from simcluster.plan.rules import BATCH, SEQUENCE, AxisRoles
 
-Split = Literal["flat", "rows"]
+Split = Literal["flat", "rows", "parameters"]
 
 MINDSPORE_THRESHOLD = 64 * 2**10
 """MindSpore leaves slices of less than 64 KiB whole (``parallel_optimizer_threshold``)."""
@@ -65,7 +65,8 @@ class ShardingChoice:
     """Weights are stored in the compute format beside their master copy; else the master copy is the
     parameter, and its cast is gathered."""
     split: Split = "flat"
-    """How each parameter is cut: ``flat`` (padded), or by ``rows`` of its first dim where they divide."""
+    """How each parameter is cut: ``flat`` (padded), or by ``rows`` of its first dim where they divide; or
+    ``parameters``: it is not, and one of the ranks that replicate it has its states and updates it."""
     axes: tuple[str, ...] = ()
     """The axes over which they are sharded."""
     min_bytes: int = 0
@@ -82,13 +83,18 @@ class ShardingChoice:
         free = tuple(axis for axis in self.axes if axis not in layout.axes and mesh.size(axis) > 1)
         free = self.group(free, mesh)
         local = TensorType(layout.local_shape(kind.shape, mesh), kind.dtype)
-        if not self.states or not free or local.num_bytes < self.min_bytes:
+        if not self.states or self.by_parameter or not free or local.num_bytes < self.min_bytes:
             return layout
         if self.split == "flat":
             return replace(layout, flat=free)
         if not local.shape or local.shape[0] % mesh.product(free):
             return layout
         return replace(layout, dims=(layout.dims[0] + free, *layout.dims[1:]))
+
+    @property
+    def by_parameter(self) -> bool:
+        """Whether each rank has the states of whole parameters."""
+        return self.states and self.split == "parameters"
 
     def group(self, free: tuple[str, ...], mesh: Mesh) -> tuple[str, ...]:
         """The axes of a sharding group: the innermost of ``free`` with ``shard_size`` ranks; all if it does
@@ -113,6 +119,8 @@ class ShardingChoice:
         if not what:
             return "nothing"
         listed = " and ".join([", ".join(what[:-1]), what[-1]] if what[1:] else what)
+        if self.by_parameter:
+            return f"states of whole parameters over {' and '.join(whole_axes(self.axes))}"
         groups = f" in groups of {self.shard_size}" if self.shard_size > 0 else ""
         return f"{listed} over {' and '.join(whole_axes(self.axes))}{groups}"
 
@@ -179,11 +187,14 @@ class OptimizerShardingSpec(Section):
 
     split: Split | None = None
     """flat: the parameter is split as a flat, padded run of elements. rows: along its first dim, if
-    divisible."""
+    divisible. parameters: it stays whole, and one of the ranks that replicate it updates it for all and alone
+    has its states; gradients are all-reduced and new weights broadcast (Megatron's layer-wise optimizer,
+    ``--optimizer dist_muon``)."""
 
     axes: Name | Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
     """Mesh axes or roles to shard over; by default the batch and sequence axes. A subset gives hybrid
-    sharding: reduce-scatter over these axes, all-reduce over the others."""
+    sharding: reduce-scatter over these axes, all-reduce over the others; where gradients are reduced once per
+    step and that is faster, one all-reduce over all of them."""
 
     min_bytes: Bytes | None = None
     """Parameters with fewer bytes on a rank are not sharded; 64 KiB for MindSpore, else 0."""
@@ -192,8 +203,8 @@ class OptimizerShardingSpec(Section):
         default=-1, validation_alias=AliasChoices("shard_size", "optimizer_weight_shard_size")
     )
     """How many neighbouring ranks, among those that replicate a parameter, hold all of its shards together;
-    between such groups gradients are all-reduced. -1, or a number that does not divide these ranks: all of
-    them."""
+    between such groups gradients are all-reduced (see ``axes``). -1, or a number that does not divide these
+    ranks: all of them."""
 
     whole: tuple[Name, ...] = ()
     """Patterns of names of parameters that are not sharded (MindSpore: ``Parameter.parallel_optimizer =
@@ -237,6 +248,8 @@ class OptimizerShardingSpec(Section):
                     path=name,
                     hint="write states: true",
                 )
+        if self.split == "parameters":
+            self._check_by_parameter()
         for name in ("regather", "gather_once", "keep_cast"):
             if getattr(self, name) and not self.weights:
                 raise Refused(f"{name} is about sharded weights", path=name, hint="write weights: true")
@@ -246,6 +259,18 @@ class OptimizerShardingSpec(Section):
                 path="gather_once",
                 hint="write regather: false",
             )
+
+    def _check_by_parameter(self) -> None:
+        for name in ("gradients", "weights"):
+            if getattr(self, name):
+                raise Refused(
+                    f"the owner of a whole parameter needs all of its gradient: {name} are not sharded",
+                    path=name,
+                    hint="leave it out, or write split: flat",
+                )
+        for name, usual in (("min_bytes", None), ("shard_size", -1), ("whole", ())):
+            if getattr(self, name) != usual:
+                raise Refused("whole parameters are not cut", path=name, hint="leave it out")
 
     def expanded(self, batch: tuple[str, ...]) -> ShardingChoice:
         """The explicit form; ``batch`` are the axes if none are written."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import model_validator
 
-from simcluster.document import Fraction, Name, NonNegativeFloat, PositiveFloat, Section
+from simcluster.document import Fraction, Name, NonNegativeFloat, PositiveFloat, PositiveInt, Section
 from simcluster.model import update_kinds
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ class RuleSpec(Section):
 
     kind: RuleKind = "adamw"
     """The update rule. lazy_adam and ftrl update only the rows of a table that were looked up, provided its
-    gradient comes from a single lookup; all other parameters they update as a whole."""
+    gradient comes from a single lookup; all other parameters they update as a whole. muon updates matrices;
+    norms, biases, embeddings and the output layer it leaves to adamw."""
 
     states: StateName | dict[Name, StateName] = "fp32"
     """Number format of the optimizer states, for all or for each: ``{moment1: bf16, moment2: fp8}``. int8 is
@@ -35,7 +36,26 @@ class RuleSpec(Section):
     """Weight decay; affects numerical values only, not times."""
 
     momentum: Fraction = 0.9
-    """Momentum coefficient of the momentum optimizer."""
+    """Momentum coefficient of the momentum optimizer, and of muon."""
+
+    nesterov: bool = True
+    """Whether muon looks one step of momentum ahead."""
+
+    iterations: PositiveInt = 5
+    """Newton-Schulz iterations of a muon update: three matrix products each."""
+
+    scaling: Literal["original", "match_rms_adamw", "spectral", "unit_rms_norm"] = "original"
+    """Length of muon's step for a matrix of r outputs and c inputs; affects numerical values only. original:
+    sqrt(max(1, r / c)); match_rms_adamw: 0.2 sqrt(max(r, c)); spectral: sqrt(max(r, c)); unit_rms_norm:
+    sqrt(r / c)."""
+
+    scale_factor: PositiveFloat = 1.0
+    """What muon's step is multiplied by besides; affects numerical values only."""
+
+    matrices: Literal["duplicated", "blockwise"] = "duplicated"
+    """How muon treats matrices that tensor-parallel ranks hold parts of. duplicated: the momentum is
+    all-gathered, and every rank orthogonalises the whole matrix. blockwise: every rank orthogonalises its
+    part as if it were a matrix, which is another update rule and needs no communication."""
 
     beta1: Fraction = 0.9
     """Adam's decay rate of the first moment."""

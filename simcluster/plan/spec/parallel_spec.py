@@ -63,7 +63,7 @@ class TrainingSpec(Section):
     """fp32, tf32, fp16, bf16, fp8 or nvfp4, or each number format separately."""
 
     optimizer: OptimizerSpec = OptimizerSpec()
-    """sgd, momentum, adam, adamw, lamb, lazy_adam or ftrl, with its hyperparameters."""
+    """sgd, momentum, adam, adamw, lamb, muon, lazy_adam or ftrl, with its hyperparameters."""
 
     routing: RoutingSpec = RoutingSpec()
     """Distribution of tokens over the experts of a mixture: uniform, zipf:1.2, normal:0.3, or a histogram."""
@@ -112,6 +112,7 @@ class RecipeSpec(CatalogSection):
 _NOT_MANUAL = (
     "recipe",
     "strategies",
+    "context",
     "redistribution",
     "propagate",
     "shard",

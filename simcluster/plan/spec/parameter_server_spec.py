@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from typing import Annotated
 
 from pydantic import AliasChoices, Field, model_validator
@@ -16,6 +17,9 @@ class ServerUpdate(enum.StrEnum):
     SYNCHRONOUS = "synchronous"
     ASYNCHRONOUS = "asynchronous"
     STALE_SYNCHRONOUS = "stale_synchronous"
+
+
+_IDS = r"^(uniform|zipf:[0-9]+(\.[0-9]+)?)$"
 
 
 class ParameterServerSpec(Section):
@@ -42,7 +46,7 @@ class ParameterServerSpec(Section):
     vocab_cache_size: NonNegativeInt = 0
     """How many rows of each embedding table on servers a worker caches on its device; 0: none."""
 
-    ids: Annotated[Name, Field(pattern=r"^(uniform|zipf:[0-9]+(\.[0-9]+)?)$")] = "uniform"
+    ids: Annotated[Name, Field(json_schema_extra={"pattern": _IDS})] = "uniform"
     """Distribution of the table rows that are looked up: uniform, or zipf with its exponent, as
     ``zipf:1.05``. From it are drawn how many distinct rows a batch has, and how many of these are cached."""
 
@@ -51,6 +55,12 @@ class ParameterServerSpec(Section):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> ParameterServerSpec:
+        if not re.match(_IDS, self.ids):
+            raise Refused(
+                f"'{self.ids}' is no distribution of rows",
+                path="ids",
+                hint="write uniform, or zipf with its exponent: zipf:1.05",
+            )
         stale = self.update is ServerUpdate.STALE_SYNCHRONOUS
         if stale and self.staleness is None:
             raise Refused("stale_synchronous needs the steps between fastest and slowest: staleness: 2")

@@ -220,9 +220,11 @@ def ulysses_entry(sizes: Mapping[str, int], heads: int, kv_heads: int) -> dict[s
     Axes that split sequences elsewhere exchange them for heads, by all-to-all, around attention. Where there
     are fewer key-value heads than ranks, the innermost axis splits the query heads that share one, and its
     ranks gather keys and values, as they would get repeated ones (kv_head_repeat_before_uly_alltoall of
-    MindSpeed, from memory).
+    MindSpeed, from memory). One key-value head, as of absorbed latent attention, is gathered by all.
     """
     axes = [axis for axis, size in sizes.items() if size > 1]
+    if kv_heads == 1:
+        return {"match": _CORES, "split": {"group": axes}} if heads % math.prod(sizes.values()) == 0 else None
     if kv_heads % math.prod(sizes.values()) == 0:
         return {"match": _CORES, "split": {"heads": axes}}
     *outer, inner = axes

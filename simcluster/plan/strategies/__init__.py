@@ -15,6 +15,7 @@ from simcluster.plan.strategies.mesh_axes import (
     roles_of,
     unknown_axes,
     unused_axes,
+    unused_roles,
 )
 from simcluster.plan.strategies.mesh_subaxes import split_mesh_axes
 from simcluster.plan.strategies.operand_splits import (
@@ -43,5 +44,6 @@ __all__ = [
     "tensor_splits",
     "unknown_axes",
     "unused_axes",
+    "unused_roles",
     "vocabulary_divisor_of",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from simcluster.cluster import Cluster
 from simcluster.errors import Problem, nearest
@@ -20,8 +20,10 @@ EXPERTS, EXPERT = "experts", "expert"
 def roles_of(parallel: ParallelSpec) -> dict[str, tuple[str, ...]]:
     """Role -> axes: the defaults, overridden by the scenario."""
     given = {role: (axes,) if isinstance(axes, str) else axes for role, axes in parallel.roles.items()}
-    usual = {BATCH: ("data", EXPERT), PIPELINE: (PIPELINE,), EXPERTS: (EXPERT,), SEQUENCE: (CONTEXT,)}
-    return {**usual, **given}
+    return {**_USUAL, **given}
+
+
+_USUAL = {BATCH: ("data", EXPERT), PIPELINE: (PIPELINE,), EXPERTS: (EXPERT,), SEQUENCE: (CONTEXT,)}
 
 
 def check_mesh(mesh: Mesh, cluster: Cluster) -> list[Problem]:
@@ -74,6 +76,19 @@ def unknown_axes(parallel: ParallelSpec, mesh: Mesh) -> list[Problem]:
         Problem(f"the mesh has no axis '{axis}'", path, nearest(axis, mesh.names))
         for axis, path in named
         if axis not in unsplit_mesh(mesh).sizes
+    ]
+
+
+def unused_roles(parallel: ParallelSpec, named: Collection[str]) -> list[Problem]:
+    """Problems of roles that are none of the planner's, and that nothing in the scenario names."""
+    return [
+        Problem(
+            f"there is no role '{role}', and no strategy names it",
+            f"parallel.roles.{role}",
+            nearest(role, _USUAL),
+        )
+        for role in parallel.roles
+        if role not in _USUAL and role not in named
     ]
 
 

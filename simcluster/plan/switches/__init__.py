@@ -6,7 +6,12 @@ from simcluster.plan.switches.communication import (
     LayerCollectives,
     WeightGathers,
 )
-from simcluster.plan.switches.kernels import AttentionKernels, RecomputedForward, UpdateKernels
+from simcluster.plan.switches.kernels import (
+    AttentionKernels,
+    RecomputedForward,
+    SparseAttentionForm,
+    UpdateKernels,
+)
 from simcluster.plan.switches.number_formats import LogitsFormat, WeightCopies
 from simcluster.plan.switches.switch import FrameworkSwitch, Phrase
 from simcluster.plan.switches.switch_words import (
@@ -36,6 +41,7 @@ __all__ = [
     "LogitsFormat",
     "Phrase",
     "RecomputedForward",
+    "SparseAttentionForm",
     "UpdateKernels",
     "WeightCopies",
     "WeightGathers",

@@ -32,3 +32,10 @@ class AttentionKernels(FrameworkSwitch, kind="attention"):
     FLASH_1 = "flash_1", "attention by FlashAttention's first release", {"releases": {Kernel.ATTENTION: 1}}
     FLASH_2 = "flash_2", "attention by FlashAttention-2", {"releases": {Kernel.ATTENTION: 2}}
     UNFUSED = "unfused", "unfused attention (separate matmuls, softmax and dropout)"
+
+
+class SparseAttentionForm(FrameworkSwitch, kind="sparse_attention"):
+    """Of which scores the kernel of sparse attention computes products."""
+
+    GATHERED = "gathered", "sparse attention reads the selected tokens alone"
+    MASKED = "masked", "sparse attention computes all scores and masks those of other tokens"

@@ -18,6 +18,7 @@ from simcluster.program.assembly.input_pipeline import (
     input_codes,
 )
 from simcluster.program.assembly.offload_prefetch import add_prefetches
+from simcluster.program.assembly.owned_updates import OwnedUpdates
 from simcluster.program.assembly.persistent_buffers import (
     gradient_placeholders,
     operand_buffers,
@@ -100,7 +101,11 @@ def build(plan: Plan, without: Collection[str] = ()) -> Program:
         placement.part_of_rank,
     )
     program = add_servers(program, plan)
-    return apply_routing(program, plan.routing, [instance.name for instance in plan.graph.instances])
+    program = apply_routing(program, plan.routing, [instance.name for instance in plan.graph.instances])
+    axes = tuple(axis for axis in plan.sharding.axes if placement.mesh.size(axis) > 1)
+    if plan.sharding.by_parameter and axes:
+        program = OwnedUpdates(plan.graph, axes, placement.mesh, codes).run(program)
+    return program
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,9 @@ from simcluster.model import (
     Instance,
     Node,
     Operator,
-    OptimizerOperator,
     Phase,
     Role,
-    SparseUpdate,
     TensorType,
-    Update,
     Value,
 )
 from simcluster.program.isa import Category, PersistentBuffer
@@ -85,13 +82,11 @@ def _lasting(block: Block, mesh: Mesh) -> Iterator[tuple[str, Value, int]]:
 
 def _owners(block: Block) -> dict[str, tuple[str, str]]:
     """Of what may belong to a parameter, as its states do: value -> parameter, and what it is of it."""
-    rules = [node.operator for node in block.nodes if isinstance(node.operator, OptimizerOperator)]
-    updates = [rule.update if isinstance(rule, SparseUpdate) else rule for rule in rules]
-    names = {state for update in updates if isinstance(update, Update) for state in update.states}
     return {
-        f"{parameter}.{name}": (parameter, name)
+        value: (parameter, value[len(parameter) + 1 :])
         for parameter in block.parameters
-        for name in sorted({*names, MASTER})
+        for value, kind in block.values.items()
+        if kind.role is Role.STATE and value.startswith(f"{parameter}.")
     }
 
 

@@ -2,7 +2,7 @@
 memory categories, transfers between stages, copies to and from hosts, operators on hosts.
 """
 
-from simcluster.program.lowering.block_lowering import Lowering, buffer_scopes
+from simcluster.program.lowering.block_lowering import Lowering, buffer_scopes, lower_block
 from simcluster.program.lowering.code_table import CodeTable
 from simcluster.program.lowering.collective_copies import ORDERED
 from simcluster.program.lowering.fused_kernel import fused_work
@@ -26,6 +26,7 @@ from simcluster.program.lowering.phases import (
     UPDATE,
     WEIGHTS,
     nodes_gathered_once,
+    phases_of,
     reduction_nodes,
 )
 from simcluster.program.lowering.segments import SegmentName, phase_of
@@ -55,9 +56,11 @@ __all__ = [
     "fused_work",
     "host_path_of",
     "local_type",
+    "lower_block",
     "nodes_gathered_once",
     "order_copies",
     "phase_of",
+    "phases_of",
     "reduction_nodes",
     "runs_kernels",
     "runs_on_host",

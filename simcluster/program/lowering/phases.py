@@ -17,6 +17,7 @@ _PURPOSES = {
     REDUCE: Purpose.ONCE,
     NORM: Purpose.ONCE,
     MEASURE: Purpose.ONCE,
+    UPDATE: Purpose.ONCE,
     GATHER: Purpose.WEIGHTS,
     REGATHER: Purpose.WEIGHTS,
     SCATTER: Purpose.GRADIENTS,
@@ -52,7 +53,8 @@ def phases_of(block: Block) -> dict[str, list[Node]]:
 
     The end phase has up to four parts, each run for all blocks before the next begins. Gradients are reduced
     behind the last backward (``reduce``). Then comes what makes values that blocks share (``norm``), what is
-    computed up to the last collective (``measure``), and the rest (``update``).
+    computed up to the last collective of a number (``measure``), and the rest (``update``). Matrices that an
+    update gathers are so block by block: those of all blocks at once would need memory for all.
     """
     begin = list(block.phase(Phase.BEGIN))
     gathered = len(nodes_gathered_once(block))
@@ -60,7 +62,7 @@ def phases_of(block: Block) -> dict[str, list[Node]]:
     reduced = len(reduction_nodes(block))
     sharing = [index + 1 for index, node in enumerate(end) if not set(block.shared).isdisjoint(node.outputs)]
     normed = max(sharing, default=reduced)
-    measured = max([normed, *(index + 1 for index, node in enumerate(end) if _is_collective(node))])
+    measured = max([normed, *(index + 1 for index, node in enumerate(end) if _sums_number(block, node))])
     return {
         BEGIN: begin[:gathered],
         PREPARE: begin[gathered:],
@@ -81,6 +83,10 @@ def phases_of(block: Block) -> dict[str, list[Node]]:
 
 def _is_collective(node: Node) -> bool:
     return isinstance(node.operator, Movement) and node.operator.is_collective
+
+
+def _sums_number(block: Block, node: Node) -> bool:
+    return _is_collective(node) and not block.values[node.outputs[0]].type.shape
 
 
 def stream_of(code: str, node: Node) -> str:

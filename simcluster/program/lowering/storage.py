@@ -107,14 +107,18 @@ def with_storage(
             # What it makes lies where what it reads does.
             yield replace(instruction, in_place=True)
             continue
-        families = [call.operator.family for call in instruction.calls if isinstance(call.operator, Operator)]
+        operators = [
+            (call.operator, call.inputs) for call in instruction.calls if isinstance(call.operator, Operator)
+        ]
+        families = [operator.family for operator, _ in operators]
         if instruction.action is not InstructionKind.COMPUTE or not families:
             yield instruction
             continue
         sizes = [slots[slot].type.num_bytes for slot in (*instruction.reads, *instruction.writes)]
         factor = max((storage.scratch.get(family, 0.0) for family in families), default=0.0)
         over = phase == Phase.BACKWARD and any(family in storage.in_place for family in families)
-        scratch = round(factor * max(sizes, default=0))
+        own = max(operator.scratch([slots[slot].type for slot in read]) for operator, read in operators)
+        scratch = max(own, round(factor * max(sizes, default=0)))
         in_place = (
             instruction.in_place
             or (over and _fits(instruction, slots))

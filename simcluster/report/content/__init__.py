@@ -49,6 +49,7 @@ from simcluster.report.content.stage_peaks import (
     row_labels,
     stage_memory,
     stage_title,
+    stage_titles,
 )
 from simcluster.report.content.start_up_statements import (
     START_UP_FIGURES,
@@ -137,6 +138,7 @@ __all__ = [
     "shortage_text",
     "stage_memory",
     "stage_title",
+    "stage_titles",
     "start_up_remarks",
     "start_up_rows",
     "start_up_title",

@@ -43,8 +43,15 @@ class StageMemory:
 
 
 def stage_title(entry: RunDocument) -> str:
-    """What the stage of a class is called: ``stage 3``, or which of several hand-written programs it runs."""
+    """What the stage of a class is called: ``stage 3``, or which of several hand-written programs it runs,
+    or its role beside parameter servers.
+    """
     return str(entry.get("program") or f"stage {entry['stage']}")
+
+
+def stage_titles(documents: RunDocument) -> dict[int, str]:
+    """Stage -> what it is called, of all that have ranks."""
+    return {entry["stage"]: stage_title(entry) for entry in documents["classes"]}
 
 
 def stage_memory(peaks: Sequence[RunDocument], most: int) -> list[StageMemory]:

@@ -23,6 +23,7 @@ from simcluster.draw import (
     Tone,
     quantities,
 )
+from simcluster.report.content import stage_titles
 from simcluster.report.html.elements import bar_rows, data_table, folded, key_of, page_section
 from simcluster.trace import RunDocument
 
@@ -44,9 +45,10 @@ def critical_path_section(documents: RunDocument) -> Markup:
     tones = _tones(path["kinds"])
     step = path["step_time_s"]
     whole = bar_rows([("the step", _parts(path["kinds"], tones), step, "")], units.seconds)
+    titles = stage_titles(documents)
     stages = bar_rows(
         [
-            (f"stage {stage['stage']}", _parts(stage["kinds"], tones), step, units.percent(stage["share"]))
+            (titles[stage["stage"]], _parts(stage["kinds"], tones), step, units.percent(stage["share"]))
             for stage in path["stages"]
         ],
         units.seconds,
@@ -62,7 +64,7 @@ def critical_path_section(documents: RunDocument) -> Markup:
         ]
         for entry in path["operators"]
     ]
-    titles: list[Column | str] = ["operator", "does", "axis", *quantities("on the path", "share", "times")]
+    heads: list[Column | str] = ["operator", "does", "axis", *quantities("on the path", "share", "times")]
     return page_section(
         "path",
         "Critical path",
@@ -73,9 +75,9 @@ def critical_path_section(documents: RunDocument) -> Markup:
         folded("the part of each stage", stages, opened=len(path["stages"]) <= FEW)
         if len(path["stages"]) > 1
         else "",
-        _slack(path["stages"]),
-        data_table(titles, rows[:FEW]),
-        folded(f"{len(rows) - FEW} more operators", data_table(titles, rows[FEW:])),
+        _slack(path["stages"], titles),
+        data_table(heads, rows[:FEW]),
+        folded(f"{len(rows) - FEW} more operators", data_table(heads, rows[FEW:])),
     )
 
 
@@ -95,11 +97,11 @@ def _parts(kinds: Sequence[RunDocument], tones: Mapping[str, Tone]) -> list[BarP
     return [BarPart(_name(entry), entry["seconds"], tones.get(_name(entry), GREY)) for entry in kinds]
 
 
-def _slack(stages: Sequence[RunDocument]) -> Markup:
+def _slack(stages: Sequence[RunDocument], titles: Mapping[int, str]) -> Markup:
     """How much later what each stage does could end without a longer step."""
     rows = [
         [
-            f"stage {stage['stage']}",
+            titles[stage["stage"]],
             entry["axis"] or "kernels",
             units.seconds(entry["seconds"]),
             units.seconds(entry["critical_s"]),

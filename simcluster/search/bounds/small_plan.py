@@ -14,12 +14,13 @@ from functools import cached_property
 from simcluster.cluster import Cluster
 from simcluster.deferred_dataclass import dataclass
 from simcluster.model import Phase
-from simcluster.plan import Plan
+from simcluster.plan import Plan, ShardingChoice
 from simcluster.program import (
     MEASURE,
     NORM,
     UPDATE,
     BlockExecution,
+    Category,
     Instruction,
     InstructionBlock,
     PersistentBuffer,
@@ -59,7 +60,11 @@ class SmallPlan:
         """A plan, lowered."""
         # Reductions of gradients are not looked at: those of single layers are lowered soonest.
         alone = replace(plan, execution=replace(plan.execution, buckets=None, fusion=None))
-        return cls(cluster, plan, build(alone, without=_ONCE), micro_batch, is_routed)
+        if plan.sharding.by_parameter:
+            program = _with_mean_states(build(replace(alone, sharding=ShardingChoice()), without=_ONCE), plan)
+        else:
+            program = build(alone, without=_ONCE)
+        return cls(cluster, plan, program, micro_batch, is_routed)
 
     @property
     def part(self) -> StageProgram:
@@ -107,6 +112,23 @@ class SmallPlan:
         vars(made)["routed_slots"] = self.routed_slots
         vars(made)["classes"] = self.classes  # that depends on who meets whom, not on how much is moved
         return made
+
+
+def _with_mean_states(program: Program, plan: Plan) -> Program:
+    """A Program whose ranks all hold equal shares of the states of whole parameters.
+
+    Some owner holds no less than the mean, of any number of layers; how much each of them holds follows from
+    the sizes of all parameters of a stage.
+    """
+
+    def shared(held: PersistentBuffer) -> PersistentBuffer:
+        if held.category is not Category.OPTIMIZER:
+            return held
+        free = [axis for axis in plan.sharding.axes if axis not in held.layout.axes]
+        return replace(held, num_bytes=held.num_bytes // plan.mesh.product(free))
+
+    parts = (replace(part, residents=tuple(map(shared, part.residents))) for part in program.parts)
+    return replace(program, parts=tuple(parts))
 
 
 class _OffTheLine(Exception):

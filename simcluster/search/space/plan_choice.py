@@ -17,7 +17,7 @@ PLAIN = "1f1b"
 
 
 NOTHING, ALL_LAYERS = "{}", '{"layers": "all"}'
-SELECTIVE = f'{{"operators": ["{ATTENTION_CORES}*"]}}'
+SELECTIVE = f'{{"operators": ["{ATTENTION_CORES}*"], "keep_outputs": ["{ATTENTION_CORES}*"]}}'
 """What is recomputed, as Megatron calls it: nothing, everything, the cores of attention."""
 
 _SHORT = {NOTHING: "none", "null": "", ALL_LAYERS: "all", SELECTIVE: "selective"}

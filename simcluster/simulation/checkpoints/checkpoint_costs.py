@@ -145,8 +145,17 @@ class CheckpointCosts:
 
     @cached_property
     def load(self) -> LoadCost:
-        """What loading one takes."""
-        steps = self.loading
+        """What loading takes at the start: another plan's checkpoint where ``load`` names one."""
+        return self._load_cost(self.loading)
+
+    @cached_property
+    def reload(self) -> LoadCost:
+        """What loading takes after a failure: a checkpoint that this plan saved."""
+        if self.spec.load is None:
+            return self.load
+        return self._load_cost(steps_to_load(self.spec, self.whole, self.built.cluster, None))
+
+    def _load_cost(self, steps: LoadSteps) -> LoadCost:
         seconds = self._seconds(steps.spread) + steps.opened + self._seconds(steps.read)
         return LoadCost(steps.num_bytes, seconds)
 

@@ -43,11 +43,14 @@ WINDOW_S = 30 * 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Checkpointing:
-    """How often is saved, in steps, and what a save and a load cost."""
+    """How often is saved, in steps, and what a save and a load cost; ``first``: what is loaded before the
+    first step, of a job that goes on from another plan's checkpoint.
+    """
 
     every: int
     save: SaveCost
     load: LoadCost
+    first: LoadCost | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,7 @@ def setup_job(built: BuiltScenario, nominal: StepSummary, parts: JobPartCosts) -
             hint="write job.checkpoints, or recovery: {checkpoint: {every: 30 min, save: 20 s, load: 60 s}}",
         )
     start = _start(spec, parts.start)
+    first = checkpointing.first if checkpointing else None
     job = Job(
         steps=spec.steps,
         rhythm=_rhythm(spec, checkpointing, nominal),
@@ -123,7 +127,7 @@ def setup_job(built: BuiltScenario, nominal: StepSummary, parts: JobPartCosts) -
             (fleet.first_devices[host], fleet.first_devices[host + 1]) for host in range(fleet.num_hosts)
         ),
         num_spares=spec.recovery.spares,
-        first_start=start.phases,
+        first_start=(*start.phases, JobPhase("load", first.seconds)) if first else start.phases,
         key_moves=LinkKeyMoves.of(built.plan.servers, built.cluster) if built.plan.servers else None,
     )
     return JobSetup(job, fleet, causes, (*planned, *listed), maintenance, built.scenario.spec.run.seed)

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
-from simcluster.engine import run
+from simcluster.engine import Workload, run
 from simcluster.errors import PlanError
 from simcluster.garbage import no_collection
 from simcluster.job import StateSource, Survivors, policy_kinds
@@ -76,12 +76,14 @@ class TrainingInValues:
         program = build(plan)
         classes = partition_ranks(program, small.cluster, unfold=True)
         timing = run(
-            program,
-            small.cluster,
-            classes,
-            dispatch=plan.execution.dispatch,
-            algorithms=plan.execution.algorithms,
-            host=HostCalls.of(plan),
+            Workload(
+                program,
+                small.cluster,
+                classes,
+                dispatch=plan.execution.dispatch,
+                algorithms=plan.execution.algorithms,
+                host=HostCalls.of(plan),
+            )
         )
         parts = [program.part_of(rank) for rank in classes.representatives]
         spans = record_run(program, parts, timing.classes).table()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from simcluster.cluster import Cluster
 from simcluster.deferred_dataclass import dataclass
-from simcluster.engine import run
+from simcluster.engine import Workload, run
 from simcluster.errors import SimclusterError
 from simcluster.garbage import no_collection
 from simcluster.layout import Layout
@@ -61,13 +61,15 @@ def replay_plan(
     program = program or build(plan)
     classes = partition_ranks(program, cluster, unfold=True)
     timing = run(
-        program,
-        cluster,
-        classes,
-        steps=steps,
-        dispatch=plan.execution.dispatch,
-        algorithms=plan.execution.algorithms,
-        host=HostCalls.of(plan),
+        Workload(
+            program,
+            cluster,
+            classes,
+            steps=steps,
+            dispatch=plan.execution.dispatch,
+            algorithms=plan.execution.algorithms,
+            host=HostCalls.of(plan),
+        )
     )
     parts = [program.part_of(rank) for rank in classes.representatives]
     table = record_run(program, parts, timing.classes).table()

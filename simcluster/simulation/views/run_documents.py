@@ -46,7 +46,7 @@ def documents_of(built: BuiltScenario, timing: Timing, account: AllocationAccoun
     plan, placed, spec = built.plan, built.placed, built.scenario.spec
     rule = MemoryRule.of(built.scenario.framework, spec.run)
     hosts = summarise_host_memory(placed, timing, plan.offload)
-    assigned = bool(plan.placement.part_of_rank) or plan.servers is not None
+    assigned = _have_roles(built)
     peaks, memory = report_memory(placed, timing, account, rule, spec.run.steps, assigned=assigned)
     summary = summarise_run(
         placed,
@@ -166,7 +166,10 @@ def plan_document(built: BuiltScenario, step_time: float | None = None) -> dict[
         **_shares(plan),
         **_inputs(built),
         **summarise_parameter_broadcast(built),
-        "notes": [*left_out, *_allocated(scenario), *plan.notes, *_routed(built), *_reuse(built), *remarks],
+        "notes": [
+            *(*left_out, *_allocated(scenario), *plan.notes, *_routed(built), *_reuse(built), *remarks),
+            *(scenario.spec.job.remarks if scenario.spec.job else ()),
+        ],
     }
 
 
@@ -365,6 +368,11 @@ def _buckets_are_given(built: BuiltScenario) -> bool:
     return fusion.closed or (bool(fusion.said) and fusible_reductions(built.plan.graph) <= set(fusion.said))
 
 
+def _have_roles(built: BuiltScenario) -> bool:
+    """Whether ranks run programs of their own, written by hand or as servers, instead of stages."""
+    return bool(built.plan.placement.part_of_rank) or built.plan.servers is not None
+
+
 def _classes(built: BuiltScenario) -> list[dict[str, Any]]:
     """Which ranks were simulated together, for whom, and what a changed device or link has to do with it."""
     classes = built.classes
@@ -379,7 +387,7 @@ def _classes(built: BuiltScenario) -> list[dict[str, Any]]:
             "members": ranks_text(by_class[index].tolist()),
             "next_class": classes.next_stage[index][0] if index in classes.next_stage else None,
             "device": built.cluster.device(rank).name,
-            **({"program": built.program.role_of(rank)} if built.plan.placement.part_of_rank else {}),
+            **({"program": built.program.role_of(rank)} if _have_roles(built) else {}),
             **_trained(built, rank),
             **({"changed": why[index]} if index in why else {}),
         }

@@ -9,8 +9,10 @@ import numpy as np
 from simcluster.model.operators.clip import ClipFactor, ScaleGradient, SumOfSquares
 from simcluster.model.operators.optimizer import Adam, AdamW, Momentum, Sgd
 from simcluster.model.operators.optimizer_lamb import Lamb, LambDirection, LambStep
+from simcluster.model.operators.optimizer_muon import Muon, MuonMomentum, MuonStep, NewtonSchulz
 from simcluster.model.operators.sparse_optimizers import Ftrl, LazyAdam
 from simcluster.model.operators.sparse_updates import OwnRowGradient, SparseGradient, SparseUpdate
+from simcluster.model.weight_matrix import WeightMatrix
 from simcluster.work import DType
 from tests.contracts.operator_case import Case, Draw, ids_and, normal
 
@@ -52,6 +54,8 @@ def _table(count: int, ids: tuple[int, ...] = (4, 8)) -> Draw:
     return draw
 
 
+_ONE_COLUMN = WeightMatrix((0,), (), 16, 1, (1,))
+
 _PARTLY: dict[str, Any] = {"reads_part": frozenset({0, 1, 3, 4}), "writes_part": frozenset({0, 1, 2, 3})}
 
 
@@ -90,6 +94,26 @@ CASES = (
         "lamb_step with a master copy",
         LambStep(0.1, cast=DType.BF16),
         _lamb_step,
+        nonlinear={frozenset({0, 1}): _NEVER},
+    ),
+    Case("muon", Muon(weight_decay=0.1, matrix=_ONE_COLUMN), optimizer_state(1)),
+    Case(
+        "muon with a master copy",
+        Muon(weight_decay=0.1, matrix=_ONE_COLUMN, cast=DType.BF16),
+        optimizer_state(1),
+    ),
+    Case(
+        "muon_momentum",
+        MuonMomentum(0.9, nesterov=True),
+        normal((16,), (16,)),
+        nonlinear={frozenset({0, 1}): _NEVER},
+    ),
+    Case("newton_schulz", NewtonSchulz(WeightMatrix((2,), (1,), 6, 4, (1, 1, 1)), 5), normal((4, 4, 6))),
+    Case("muon_step", MuonStep(0.1, 0.1, 1.0), normal((16,), (16,)), nonlinear={frozenset({0, 1}): _NEVER}),
+    Case(
+        "muon_step with a master copy",
+        MuonStep(0.1, 0.1, 1.0, cast=DType.BF16),
+        normal((16,), (16,)),
         nonlinear={frozenset({0, 1}): _NEVER},
     ),
     Case("sum_of_squares", SumOfSquares(), normal((16,))),

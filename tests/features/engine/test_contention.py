@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 import simpy
 
 from simcluster.analysis import find_idle_gaps, instruction_times
-from simcluster.engine import Fabric, run
+from simcluster.engine import Fabric, Workload, run
 from simcluster.engine.communication import CapacityChange, FlowPhase, Links, Transfer, Vectors
 from simcluster.engine.communication.fabric import NO_LINKS
 from simcluster.engine.reference.flows import Network
-from simcluster.engine.reference.streams import (
-    Meeting,
-    Stream,
-    run_kernels,
-    run_transfers,
-)
+from simcluster.engine.reference.meetings import Meeting
+from simcluster.engine.reference.streams import Stream, run_kernels, run_transfers
 from simcluster.errors import SimulationError
 from simcluster.program import COMPUTE, InstructionKind
 from simcluster.program.isa.instruction import RECV_PREV, SEND_NEXT
@@ -66,7 +63,7 @@ def same(ours, theirs):
 
 def alone_fabric(built):
     """Every flow on a link of its own, with as many bytes as it takes nanoseconds."""
-    priced = run(built.program, built.cluster, built.classes)
+    priced = run(Workload(built.program, built.cluster, built.classes))
     durations = {}
     for index, timing in enumerate(priced.classes):
         for code in timing.part.codes:
@@ -93,7 +90,7 @@ def alone_fabric(built):
 def test_flows_that_never_meet_take_their_prices_to_the_nanosecond(unfold):
     built = build_scenario(scenario(**PLAN, run={"steps": 2}), unfold=unfold)
     priced, fabric = alone_fabric(built)
-    timing = run(built.program, built.cluster, built.classes, fabric=fabric)
+    timing = run(Workload(built.program, built.cluster, built.classes, fabric=fabric))
     assert timing.end == priced.end
     assert timing.num_solves == 0
     assert timing.num_flows > 100
@@ -104,8 +101,10 @@ def test_flows_that_never_meet_take_their_prices_to_the_nanosecond(unfold):
 def test_without_transfers_a_fabric_changes_nothing():
     built = build_scenario(scenario(**PLAN))
     links = Links(np.ones(1), Vectors.of([[(0, 1.0)]]), (CapacityChange(10**15, 0, 2.0),))
-    timing = run(built.program, built.cluster, built.classes, fabric=Fabric(links, lambda index, each: None))
-    priced = run(built.program, built.cluster, built.classes)
+    timing = run(
+        Workload(built.program, built.cluster, built.classes, fabric=Fabric(links, lambda index, each: None))
+    )
+    priced = run(Workload(built.program, built.cluster, built.classes))
     assert (timing.end, timing.num_flows, timing.num_solves) == (priced.end, 0, 0)
 
 
@@ -128,7 +127,9 @@ def one_link_fabric(built):
 
 def contended(unfold):
     built = build_scenario(scenario(**PLAN, run={"steps": 2}), unfold=unfold)
-    return built, run(built.program, built.cluster, built.classes, steps=2, fabric=one_link_fabric(built))
+    return built, run(
+        Workload(built.program, built.cluster, built.classes, steps=2, fabric=one_link_fabric(built))
+    )
 
 
 def test_folded_and_unfolded_give_the_same_times_where_all_share_one_link():
@@ -170,17 +171,19 @@ def test_a_link_without_capacity_is_named_as_what_holds_the_program():
     fabric = one_link_fabric(built)
     dead = Fabric(Links(np.zeros(1), fabric.links.vectors), fabric.transfer)
     with pytest.raises(SimulationError, match=r"all_gather \(begin\) waits for links that carry nothing"):
-        run(built.program, built.cluster, built.classes, fabric=dead)
+        run(Workload(built.program, built.cluster, built.classes, fabric=dead))
 
 
 # -- the streams themselves ---------------------------------------------------------------------------------
 
 
 def communication(env, net, moves, meetings, after=None):
-    stream = Stream("data", env, len(moves))
+    stream = Stream(env, len(moves))
     waits = [(after, 1), *[AT_ONCE] * (len(moves) - 1)]
-    does = [(move, meeting, None) for move, meeting in zip(moves, meetings, strict=True)]
-    env.process(run_transfers(stream, zip(waits, does, strict=True), net))
+    does = [
+        partial((meeting or Meeting(net)).attend, move) for move, meeting in zip(moves, meetings, strict=True)
+    ]
+    env.process(run_transfers(stream, zip(waits, does, strict=True)))
     return stream
 
 
@@ -188,22 +191,22 @@ def test_two_collectives_on_one_link_start_when_their_last_member_arrives():
     """The first of 1000 bytes at 0; the second of 1000 at 300, when its late member is there."""
     env = simpy.Environment()
     net = Network(env, Links(np.array([GB]), Vectors.of([[(0, 1.0)]])))
-    late = Stream("compute", env, 1)
+    late = Stream(env, 1)
     env.process(run_kernels(late, [(AT_ONCE, 300)]))
     moves = Transfer(0, (FlowPhase(0, 1000.0, math.inf),))
-    meeting = Meeting(2)
+    meeting = Meeting(net, 2)
     one = communication(env, net, [moves], [None])
     two = communication(env, net, [moves], [meeting])
     three = communication(env, net, [moves, 50], [meeting, None], after=late)
     env.run()
     # 300 alone, 1400 at half rate for the first's last 700, then the second's last 300.
     assert (one.starts, one.ends) == ([0], [1700])
-    assert (two.arrivals, two.starts, two.ends) == ([0], [300], [2000])
-    assert (three.arrivals, three.starts, three.ends) == ([300, 2000], [300, 2000], [2000, 2050])
+    assert (two.starts, two.ends) == ([300], [2000])
+    assert (three.starts, three.ends) == ([300, 2000], [2000, 2050])
 
 
 def test_priced_entries_need_no_links():
     env = simpy.Environment()
-    stream = communication(env, Network(env, NO_LINKS), [7, 0, 5], [None, None, Meeting(1)])
+    stream = communication(env, Network(env, NO_LINKS), [7, 0, 5], [None] * 3)
     env.run()
     assert (stream.starts, stream.ends) == ([0, 7, 7], [7, 7, 12])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simcluster.engine import Progress, run
+from simcluster.engine import Progress, Workload, run
 from simcluster.errors import SimulationError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import Executions, InstructionKind, partition_ranks
@@ -128,7 +128,7 @@ def test_a_deadlock_names_who_waits_for_whom():
     broken = replace(program, parts=(program.parts[0], replace(stage, columns=Executions.of(executions))))
     cluster = quiet_cluster(2)
     with pytest.raises(SimulationError, match="deadlock") as caught:
-        run(broken, cluster, partition_ranks(broken, cluster))
+        run(Workload(broken, cluster, partition_ranks(broken, cluster)))
     text = str(caught.value)
     assert (
         "rank 0, send_next: stage0:out.send activation (F1) waits for the other members of its group" in text
@@ -139,7 +139,7 @@ def test_progress_can_be_watched():
     progress = Progress()
     program = burning_program([10, 10], [20, 20], OneFOneB().timetable(2, 2))
     cluster = quiet_cluster(2)
-    timing = run(program, cluster, partition_ranks(program, cluster), progress=progress)
+    timing = run(Workload(program, cluster, partition_ranks(program, cluster)), progress=progress)
     assert progress.done == progress.total == timing.num_events
     assert progress.now == pytest.approx(timing.end * 1e-9)
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.cluster import Device
-from simcluster.engine import Implementation, Progress, run
+from simcluster.engine import Implementation, Progress, Workload, run
 from simcluster.errors import SimulationError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.plan.spec.parallel_spec import FrameworkSpec
@@ -177,7 +177,7 @@ def test_a_deadlock_is_told_in_the_same_words(broken):
     told = []
     for method, count in WAYS:
         with many_from(count), pytest.raises(SimulationError, match="deadlock") as caught:
-            run(broken, cluster, partition_ranks(broken, cluster), implementation=method)
+            run(Workload(broken, cluster, partition_ranks(broken, cluster)), implementation=method)
         told.append(str(caught.value))
     assert len(told) == 4
     assert len(set(told)) == 1

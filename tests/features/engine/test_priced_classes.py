@@ -42,7 +42,7 @@ def test_each_costs_what_it_costs_alone(many):
     with many_from(many):
         built, classes = priced()
     prices = Prices(classes.workload)
-    for index, (number, column) in classes.place_of.items():
+    for index, (number, column) in enumerate(classes.place_of):
         group = classes.groups[number]
         part = built.program.parts[built.program.part_of(index)]
         assert sorted(group.codes) == sorted({run.code for run in part.executions})

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.engine import run
+from simcluster.engine import Workload, run
 from simcluster.errors import PlanError, SimulationError
 from simcluster.layout import Mesh
 from simcluster.plan.data.batch_shares import MicroBatches, micro_batches_of
@@ -183,7 +183,7 @@ def test_every_data_rank_has_the_closed_form_of_its_own_micro_batches(schedule, 
     cluster = quiet_cluster(stages * ways)
     classes = partition_ranks(program, cluster)
     check_program(program, classes)
-    timing = run(program, cluster, classes)
+    timing = run(Workload(program, cluster, classes))
     for coordinate, count in enumerate(counts):
         first = int(classes.of_rank[coordinate * stages])
         kernels = next(s for s in range(9) if timing.classes[first].part.streams[s].name == "compute")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from simcluster.cluster import DeviceSpeed
-from simcluster.engine import run
+from simcluster.engine import Workload, run
 from simcluster.errors import PlanError, TraceError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import partition_ranks
@@ -74,7 +74,7 @@ def test_a_slow_stage_is_a_stage_with_longer_kernels(stage):
         (burning_program(times, times, table), slow),
         (burning_program(stretched, stretched, table), nominal),
     ):
-        results.append(run(program, cluster, partition_ranks(program, cluster)))
+        results.append(run(Workload(program, cluster, partition_ranks(program, cluster))))
     assert results[0].end == results[1].end
     for mine, theirs in zip(results[0].classes, results[1].classes, strict=True):
         for one, other in zip(mine.starts, theirs.starts, strict=True):

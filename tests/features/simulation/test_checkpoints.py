@@ -211,6 +211,9 @@ def test_fourteen_bytes_for_every_parameter():
     assert weights.num_bytes == 2 * parameters
 
 
+ZERO_3 = {"optimizer_sharding": {"zero": 3}}
+
+
 def costs(checkpoints, **others):
     made = scenario(
         {"data": 4, "tensor": 2},
@@ -293,7 +296,7 @@ def test_loading_what_another_plan_saved(tmp_path):
     data = other.spec.model_dump(mode="json", exclude_unset=True)
     (tmp_path / "other.json").write_text(json.dumps(data))
     wanted = {"storage": {"kind": "disks"}, "load": {"from": "other.json", "read": "files"}}
-    made = costs(wanted, optimizer_sharding={"zero": 3})
+    made = costs(wanted, **ZERO_3)
     here = Scenario(made.spec, None, tmp_path)
     found = price_checkpoints(here)
     told = found.document()["load"]["transformed"]
@@ -304,8 +307,40 @@ def test_loading_what_another_plan_saved(tmp_path):
     strategy = tmp_path / "strategy.json"
     strategy.write_text(json.dumps(strategy_file_of(other).document()))
     by_file = {**wanted, "load": {"strategy": "strategy.json", "read": "files"}}
-    again = price_checkpoints(Scenario(costs(by_file, optimizer_sharding={"zero": 3}).spec, None, tmp_path))
+    again = price_checkpoints(Scenario(costs(by_file, **ZERO_3).spec, None, tmp_path))
     assert again.load == found.load
+    # The job begins with that load; what fails later is read from a checkpoint of its own.
+    assert found.reload == price_checkpoints(costs({"storage": {"kind": "disks"}}, **ZERO_3)).load
+    job = simulate(here).documents["job"]
+    assert job["lost_s"]["launch"]["load"] == pytest.approx(found.load.seconds, abs=1e-9)
+
+
+def test_failures_load_what_the_job_saved(tmp_path):
+    saved = costs({"storage": {"kind": "shared"}}).spec.model_dump(mode="json", exclude_unset=True)
+    (tmp_path / "other.json").write_text(json.dumps(saved))
+    made = costs({"storage": {"kind": "shared"}, "load": {"from": "other.json", "read": "files"}}, **ZERO_3)
+    data = made.spec.model_dump(mode="json", exclude_unset=True)
+    data["job"]["failures"] = {"events": [{"at": "301 s", "device": 1}]}
+    here = Scenario(Scenario.of(data).spec, None, tmp_path)
+    lost, found = simulate(here).documents["job"]["lost_s"], price_checkpoints(here)
+    assert found.load.seconds > 2 * found.reload.seconds
+    assert lost["failed device"]["load"] == pytest.approx(found.reload.seconds, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("storage", "replaces", "said"),
+    [
+        ("disks", True, "local disks"),
+        ("disks", False, ""),
+        ("replicas", True, "2 hosts"),
+        ("shared", True, ""),
+    ],
+)
+def test_what_is_gone_with_a_host_is_said_to_be_read_all_the_same(storage, replaces, said):
+    data = costs({"storage": {"kind": storage}}).spec.model_dump(mode="json", exclude_unset=True)
+    data["job"]["failures"] = {"events": [{"at": "301 s", "host": 1, "replaces": replaces}]}
+    notes = Scenario.of(data).spec.job.remarks
+    assert [said in note for note in notes] == [True] * bool(said)
 
 
 def test_a_run_has_the_figures():

@@ -226,10 +226,17 @@ def test_ids_of_layers_that_verification_leaves_out_do_not_hinder_it():
     agrees(which)
 
 
-def test_an_id_of_zero_is_that_of_openstate_false():
-    alone = scenario({"data": 2}, fusion={"all_reduce": AUTO, "ids": [{"match": "*", "id": 0}]})
-    closed = scenario({"data": 2}, fusion=CLOSED)
-    assert sorted(collectives(alone, "all_reduce")) == sorted(collectives(closed, "all_reduce"))
+@pytest.mark.parametrize("sharding", [{"zero": 0}, {"zero": 1}, ROWS], ids=str)
+def test_an_id_of_zero_is_that_of_openstate_false(sharding):
+    """Nothing waits for the other gradients of its layer: the steps are equal, not only what is sent."""
+    ids, more = [{"match": "*", "id": 0}], {"optimizer_sharding": sharding}
+    buckets = {"all_reduce": AUTO, "reduce_scatter": AUTO, "all_gather": AUTO}
+    alone = scenario({"data": 2}, fusion={**buckets, "ids": ids}, **more)
+    closed = scenario({"data": 2}, fusion=CLOSED, **more)
+    ends = [simulate(which).spans["end"].max() for which in (alone, closed)]
+    assert ends[0] == ends[1]
+    for operation in ("all_reduce", "reduce_scatter"):
+        assert collectives(alone, operation) == collectives(closed, operation)
 
 
 def test_tied_parameters_go_by_the_name_that_counts():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.cluster import Cluster, DeviceSpeed, HostGroup
-from simcluster.engine import run
+from simcluster.engine import Workload, run
 from simcluster.errors import PlanError
 from simcluster.plan.diagnostics.load_balance_hints import apportion
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
@@ -66,8 +66,8 @@ def test_stages_on_slower_hosts_are_stages_with_longer_kernels_in_every_schedule
         burning_program(each, each, table, chain=chain, slices=schedule.num_slices)
         for each in (times, stretched)
     )
-    mixed_end = run(program, Cluster(groups), partition_ranks(program, Cluster(groups))).end
-    assert mixed_end == run(other, quiet_cluster(4), partition_ranks(other, quiet_cluster(4))).end
+    mixed_end = run(Workload(program, Cluster(groups), partition_ranks(program, Cluster(groups)))).end
+    assert mixed_end == run(Workload(other, quiet_cluster(4), partition_ranks(other, quiet_cluster(4)))).end
 
 
 @pytest.mark.thorough
@@ -125,7 +125,7 @@ def test_a_group_of_slower_hosts_is_a_stage_with_longer_kernels():
     groups = tuple(HostGroup(slow if kind else host, 1, kind=kind) for kind in (0, 1, 0))
     stretched = [each * (2 if at == 1 else 1) for at, each in enumerate(times)]
     ends = [
-        run(program, cluster, partition_ranks(program, cluster)).end
+        run(Workload(program, cluster, partition_ranks(program, cluster))).end
         for program, cluster in (
             (burning_program(times, times, table), Cluster(groups)),
             (burning_program(stretched, stretched, table), quiet_cluster(3)),

@@ -7,6 +7,7 @@ import pytest
 
 from simcluster.analysis import instruction_times
 from simcluster.errors import PlanError, ScenarioError
+from simcluster.report.content import stage_titles
 from simcluster.report.terminal.summary_screen import summary_text
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.compose import run_alone
@@ -132,12 +133,15 @@ def test_a_cache_that_a_batch_does_not_fit_into_is_refused():
 
 
 def test_the_screen_says_what_servers_do():
-    text = summary_text(simulate(server_scenario(4, 2, update="asynchronous", run={"steps": 2})))
+    run = simulate(server_scenario(4, 2, update="asynchronous", run={"steps": 2}))
+    text = summary_text(run)
     assert "4 workers, 2 servers with" in text
     assert "asynchronous updates" in text
     assert "gradients meet weights that others have updated" in text
-    for name in ("workers", "server 0", "server 1", "scheduler"):
+    roles = ("workers", "server 0", "server 1", "scheduler")
+    for name in roles:
         assert f"  {name} " in text
+    assert tuple(stage_titles(run.documents).values()) == roles
 
 
 def changed(**parallel):
@@ -163,6 +167,21 @@ def changed(**parallel):
             {"parameter_server": {"servers": 2, "update": "asynchronous", "parameters": ["layers.*"]}},
             "is on no server: workers add up its gradient",
         ),
+        (
+            {"strategies": [{"match": "layers.*.mlp.up", "split": {"batch": [], "ffn": "data"}}]},
+            "'layers.0.mlp.up.*weight' is split over data, but every worker of servers has all of it",
+        ),
+        (
+            {"strategies": [{"match": "layers.*.mlp.up", "split": {"batch": []}}]},
+            "workers repeat each other's gradients of 'layers.0.mlp.up.*weight', which servers would add up",
+        ),
+        (
+            {
+                "strategies": [{"match": "layers.*.mlp.activation", "split": {"batch": [], "ffn": "data"}}],
+                "parameter_server": {"servers": 2, "update": "asynchronous"},
+            },
+            "workers exchange parts in 'layers.0.*', and so wait for each other",
+        ),
     ],
 )
 def test_what_does_not_go_with_servers_is_refused(parallel, message):
@@ -179,7 +198,7 @@ def test_what_does_not_go_with_servers_is_refused(parallel, message):
         ({"staleness": 2}, "synchronous updates have no bound of staleness"),
         ({"update": "sometimes"}, "sometimes"),
         ({"update": "asynchronous", "vocab_cache_size": 10}, "which then wait for each other"),
-        ({"ids": "poisson"}, "ids"),
+        ({"ids": "poisson"}, "ids: 'poisson' is no distribution of rows.*zipf:1.05"),
     ],
 )
 def test_wrong_keys_of_the_section(servers, message):

@@ -10,7 +10,7 @@ import pytest
 
 from simcluster.cluster import AllocatedHost, Allocation, ClusterSpec, allocation_formats
 from simcluster.document import validate_data
-from simcluster.engine import run
+from simcluster.engine import Workload, run
 from simcluster.errors import PlanError, ScenarioError, SimulationError
 from simcluster.program import HostCalls, partition_ranks
 from simcluster.scenario import Scenario
@@ -118,13 +118,15 @@ def values(which):
     plan, program, cluster = built.plan, built.program, built.cluster
     classes = partition_ranks(program, cluster, unfold=True)
     timing = run(
-        program,
-        cluster,
-        classes,
-        steps=2,
-        dispatch=plan.execution.dispatch,
-        algorithms=plan.execution.algorithms,
-        host=HostCalls.of(plan),
+        Workload(
+            program,
+            cluster,
+            classes,
+            steps=2,
+            dispatch=plan.execution.dispatch,
+            algorithms=plan.execution.algorithms,
+            host=HostCalls.of(plan),
+        )
     )
     parts = [program.part_of(rank) for rank in classes.representatives]
     replay = Replay(

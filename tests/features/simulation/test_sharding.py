@@ -11,7 +11,7 @@ import pytest
 from simcluster.analysis import AllocationAccount
 from simcluster.cluster import ClusterSpec
 from simcluster.document import validate_data
-from simcluster.engine import run
+from simcluster.engine import Workload, run
 from simcluster.plan import FREE_EXECUTION
 from simcluster.program import Category, PlacedProgram, build, check_program, partition_ranks
 from simcluster.simulation import simulate
@@ -135,7 +135,7 @@ def timed(which, prefetch, slow=False):
     cluster = slow_network(which) if slow else built.cluster
     classes = partition_ranks(program, cluster)
     check_program(program, classes)
-    timing = run(program, cluster, classes)
+    timing = run(Workload(program, cluster, classes))
     stages = [program.stage_of(rank) for rank in classes.representatives]
     account = AllocationAccount(PlacedProgram(program, classes, cluster, program.num_stages), timing)
     return record_run(program, stages, timing.classes).table(), account.table()

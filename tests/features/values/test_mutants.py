@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from simcluster.engine import run
+from simcluster.engine import Workload, run
 from simcluster.layout import Layout, Movement, MovementKind
 from simcluster.model import Operator
 from simcluster.plan import make_plan
@@ -333,12 +333,14 @@ def started(name, program):
     plan, cluster = planned(name)
     classes = partition_ranks(program, cluster, unfold=True)
     timing = run(
-        program,
-        cluster,
-        classes,
-        dispatch=plan.execution.dispatch,
-        algorithms=plan.execution.algorithms,
-        host=HostCalls.of(plan),
+        Workload(
+            program,
+            cluster,
+            classes,
+            dispatch=plan.execution.dispatch,
+            algorithms=plan.execution.algorithms,
+            host=HostCalls.of(plan),
+        )
     )
     parts = [program.part_of(rank) for rank in classes.representatives]
     happened = replay_events(program, record_run(program, parts, timing.classes).table())

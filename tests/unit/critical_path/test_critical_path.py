@@ -14,7 +14,7 @@ from simcluster.critical_path.critical_entries import CriticalEntries, PathCause
 from simcluster.critical_path.entry_graph import EntryGraph
 from simcluster.critical_path.path_parts import PartKind, PathParts
 from simcluster.critical_path.slack import entry_slacks
-from simcluster.engine import Implementation, run, run_together
+from simcluster.engine import Implementation, Workload, run, run_together
 from simcluster.engine.reference.run import _Run
 from simcluster.errors import TraceError
 from simcluster.plan.schedules.gpipe import GPipe
@@ -32,7 +32,7 @@ def pipeline(forward, backward, micro_batches=8, schedule=None, **more):
     program = burning_program(forward, backward, timetable)
     cluster = quiet_cluster(len(forward))
     classes = partition_ranks(program, cluster)
-    timing = run(program, cluster, classes, implementation=Implementation.REFERENCE, **more)
+    timing = run(Workload(program, cluster, classes, **more), implementation=Implementation.REFERENCE)
     return PlacedProgram(program, classes, cluster, len(forward)), timing
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from simcluster.engine import run
+from simcluster.engine import Workload, run
 from simcluster.layout import Dims, Layout, Mesh, Movement, MovementKind
 from simcluster.model import Block, Graph, Instance, Node, Operator, Phase, Role, TensorType, Value
 from simcluster.plan.execution.kernel_fusion import fuse
@@ -95,7 +95,7 @@ def end_of(graph: Graph, chunks: int, gbps: float, reach: str = "matmul") -> int
         assert any(node.chunked for node in graph.blocks["block"].nodes)
     program = build(plan_of(graph, (parse("F0 B0"),), mesh))
     cluster = quiet_cluster(2, bandwidth=f"{gbps} GB/s")
-    return run(program, cluster, partition_ranks(program, cluster), steps=1).end
+    return run(Workload(program, cluster, partition_ranks(program, cluster), steps=1)).end
 
 
 GRAPHS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.engine import run
+from simcluster.engine import Workload, run
 from simcluster.layout import Layout, Mesh, Movement, MovementKind
 from simcluster.model import Block, Graph, Instance, Node, Phase, Role, Value
 from simcluster.plan.overlap.micro_batch_interleave import interleave_micro_batches
@@ -38,7 +38,7 @@ def end_of(kernel: int, pairs: int, text: str, gbps: float) -> int:
     mesh = Mesh.of({"pipeline": 1, "tensor": 2})
     program = build(plan_of(alternating(kernel, pairs), (parse(text),), mesh))
     cluster = quiet_cluster(2, bandwidth=f"{gbps} GB/s")
-    return run(program, cluster, partition_ranks(program, cluster), steps=1).end
+    return run(Workload(program, cluster, partition_ranks(program, cluster), steps=1)).end
 
 
 COLLECTIVE = 1_600_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,15 +13,11 @@ from hypothesis import strategies as st
 
 from simcluster.cluster.device.communication_kernels import SCALE, ResourceShare
 from simcluster.engine.communication.fabric import NO_LINKS
-from simcluster.engine.linking.segments import PARTS
+from simcluster.engine.linking import PARTS
 from simcluster.engine.reference.flows import Network
+from simcluster.engine.reference.meetings import Meeting
 from simcluster.engine.reference.pace import Pace, slowed_segments
-from simcluster.engine.reference.streams import (
-    Meeting,
-    Stream,
-    run_kernels,
-    run_transfers,
-)
+from simcluster.engine.reference.streams import Stream, run_kernels, run_transfers
 from tests.support.slowed_kernels import AT_ONCE, ran, segment
 
 MS = 1_000_000
@@ -68,14 +65,16 @@ def test_a_kernel_keeps_an_equal_share_beside_greedy_collectives():
 
 def test_members_of_a_meeting_are_slowed_from_its_start_not_from_their_arrival():
     env = simpy.Environment()
-    network, meeting = Network(env, NO_LINKS), Meeting(2)
+    network = Network(env, NO_LINKS)
+    meeting = Meeting(network, 2)
     streams = []
     for late in (0, 3 * MS):
         pace = Pace(env)
-        compute, stream = Stream("compute", env, 1), Stream("data", env, 2)
+        compute, stream = Stream(env, 1), Stream(env, 2)
         env.process(run_kernels(compute, [(AT_ONCE, segment((10 * MS, 0, 0)))], pace))
-        entries = [(AT_ONCE, (late, None, None)), (AT_ONCE, (4 * MS, meeting, FIFTH))]
-        env.process(run_transfers(stream, entries, network, pace))
+        alone = partial(Meeting(network).attend, late)
+        together = partial(meeting.attend, 4 * MS, (pace, FIFTH))
+        env.process(run_transfers(stream, [(AT_ONCE, alone), (AT_ONCE, together)]))
         streams.append((compute, stream, pace))
     env.run()
     for compute, stream, pace in streams:

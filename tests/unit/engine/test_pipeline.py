@@ -7,7 +7,7 @@ import pytest
 
 from simcluster.analysis import find_idle_gaps
 from simcluster.analysis.memory_usage.allocation_table import AllocationAccount
-from simcluster.engine import run
+from simcluster.engine import Workload, run
 from simcluster.plan.pipeline.schedule import activation_peaks, has_split_backward
 from simcluster.plan.schedules.gpipe import GPipe
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
@@ -27,7 +27,7 @@ def timing_of(forward, backward, schedule, micro_batches, *, overlapped=True, st
     )
     cluster = quiet_cluster(stages, **network)
     classes = partition_ranks(program, cluster)
-    return program, cluster, classes, run(program, cluster, classes, steps=steps)
+    return program, cluster, classes, run(Workload(program, cluster, classes, steps=steps))
 
 
 @pytest.mark.parametrize("overlapped", [True, False])
@@ -136,7 +136,7 @@ def run_of(kind, stages, micro_batches, w, **options):
     program = burning_program(chunks, backward, timetable, chain=chain, weights=late, slices=slices)
     cluster = quiet_cluster(stages)
     classes = partition_ranks(program, cluster)
-    return timetable, chain, program, cluster, classes, run(program, cluster, classes)
+    return timetable, chain, program, cluster, classes, run(Workload(program, cluster, classes))
 
 
 @pytest.mark.combinations

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.engine.communication import Vectors
-from simcluster.engine.communication.load_vectors import GRAIN
+from simcluster.engine.communication.fabric import GRAIN
 from simcluster.engine.reference.sharing import fair_rates
 
 LOADS = st.one_of(
@@ -191,7 +191,7 @@ def test_a_link_without_capacity_stops_its_flows_only():
         ([(0, math.nan)], "positive"),
         ([(0, 2.0**33)], "below"),
         ([(-1, 1.0)], "negative"),
-        ([(0, 1.0), (1, 1.0), (0, 1.0)], "vector 1 names a link twice"),
+        ([(0, 1.0), (1, 1.0), (0, 1.0)], "names a link twice"),
     ],
 )
 def test_loads_whose_sums_would_not_be_exact_are_refused(row, fault):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import simpy
 
 from simcluster.engine.communication.fabric import NO_LINKS
 from simcluster.engine.reference.flows import Network
-from simcluster.engine.reference.streams import (
-    Latch,
-    Meeting,
-    Stream,
-    run_kernels,
-    run_transfers,
-)
+from simcluster.engine.reference.meetings import Latch, Meeting
+from simcluster.engine.reference.streams import Stream, run_kernels, run_transfers
 from tests.support.slowed_kernels import AT_ONCE
 
 
@@ -37,26 +34,26 @@ def test_who_waits_at_a_latch_goes_on_before_the_one_that_lets_go():
 
 def test_a_stream_lets_go_only_who_waits_for_what_is_over():
     env, told = simpy.Environment(), []
-    first, *others = (Stream(name, env, 3) for name in "abc")
+    first, *others = (Stream(env, 3) for _ in range(3))
 
     def until(me, position):
         yield me.until(first, position)
-        told.append((me.name, first.done))
+        told.append((others.index(me), first.done))
 
     for me, position in zip(others, (3, 1), strict=True):
         env.process(until(me, position))
     env.process(run_kernels(first, [(AT_ONCE, 5)] * 3))
     env.run()
-    assert told == [("c", 1), ("b", 3)] and not first.waiters
+    assert told == [(1, 1), (0, 3)] and not first.waiters
 
 
 def test_streams_that_wait_for_each_other_in_turn_do_not_nest():
     """Twenty thousand entries that take no time: deeper than Python lets calls be nested."""
     env, count = simpy.Environment(), 20_000
-    one, other = Stream("compute", env, count), Stream("tensor", env, count)
+    one, other = Stream(env, count), Stream(env, count)
     kernels = [((other, entry), 0) for entry in range(count)]
-    transfers = [((one, entry + 1), (0, None, None)) for entry in range(count)]
-    env.process(run_transfers(other, transfers, Network(env, NO_LINKS)))
+    transfers = [((one, entry + 1), None) for entry in range(count)]
+    env.process(run_transfers(other, transfers))
     env.process(run_kernels(one, kernels))
     env.run()
     assert one.done == other.done == count and env.now == 0
@@ -65,12 +62,12 @@ def test_streams_that_wait_for_each_other_in_turn_do_not_nest():
 def test_a_row_of_classes_that_meet_pair_by_pair_does_not_nest():
     """Each meeting ends at the instant at which the next one can begin."""
     env, count = simpy.Environment(), 5_000
-    meetings = [Meeting(2) for _ in range(count)]
     network = Network(env, NO_LINKS)
-    streams = [Stream("next", env, 2) for _ in range(count + 1)]
+    meetings = [partial(Meeting(network, 2).attend, 0) for _ in range(count)]
+    streams = [Stream(env, 2) for _ in range(count + 1)]
     for number, stream in enumerate(streams):
         met = [meetings[number - 1] if number else None, meetings[number] if number < count else None]
-        entries = [(AT_ONCE, (0, meeting, None)) for meeting in met]
-        env.process(run_transfers(stream, entries, network))
+        entries = [(AT_ONCE, meeting) for meeting in met]
+        env.process(run_transfers(stream, entries))
     env.run()
     assert all(stream.done == 2 for stream in streams)

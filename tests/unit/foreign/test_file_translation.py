@@ -26,7 +26,8 @@ from simcluster.model.spec.model_spec import ModelSpec
 LINE = (
     "torchrun --nproc_per_node 8 --nnodes 1 pretrain_gpt.py --num-layers 8 --hidden-size 1024"
     " --num-attention-heads 16 --seq-length 512 --max-position-embeddings 512 --micro-batch-size 1"
-    " --global-batch-size 64 --vocab-size 50304 --bf16 --log-interval 1 --wonder 1 --window-attn-skip-freq 2"
+    " --global-batch-size 64 --vocab-size 50304 --bf16 --log-interval 1 --wonder 1 --window-size 127,0"
+    " --window-attn-skip-freq 3"
     " --pipeline-model-parallel-size 2 --overlap-param-gather"
 )
 
@@ -39,7 +40,7 @@ def test_what_changes_the_result_comes_first_and_what_changes_nothing_last():
     text = translated_text(written("megatron", LINE), importer("megatron"), "run.sh")
     changes, scenario = text.index("# Changes the result"), text.index("simcluster: 1")
     unknown, nothing = text.index("# Unknown here"), text.index("# No effect on time or memory")
-    assert changes < text.index("--window-attn-skip-freq 2: every layer has the window") < scenario
+    assert changes < text.index("--window-attn-skip-freq 3: every layer has the window") < scenario
     assert scenario < unknown < text.index("--wonder 1") < text.index("# Worked out") < nothing
     assert nothing < text.index("--log-interval") and text.count("\n", nothing) <= 4
 
@@ -82,6 +83,8 @@ def test_the_format_that_reads_it_is_named():
         written("nemo", "run_mode: train\n")
     with pytest.raises(ScenarioError, match=r"model: \{hf: config.json\}"):
         written("deepspeed", NO_FILES["config.json"])
+    with pytest.raises(ScenarioError, match=r"settings of a trainer \(LLaMA-Factory, axolotl\) are not read"):
+        written("nemo", "per_device_train_batch_size: 1\ngradient_accumulation_steps: 8\n")
 
 
 def test_what_no_scenario_can_say_is_refused_once():

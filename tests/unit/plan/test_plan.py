@@ -154,6 +154,19 @@ def test_a_role_over_an_axis_that_is_not_there_proposes_the_nearest():
     assert found.hint == "did you mean 'data'?"
 
 
+def test_a_role_that_nothing_knows_is_an_error():
+    """With it an axis counted as used, and all of its ranks repeated the same work."""
+    found = problem({"wide": 2}, roles={"batsh": "wide"})
+    assert (found.path, found.hint) == ("parallel.roles.batsh", "did you mean 'batch'?")
+    named = {"match": "layers.*.mlp.up", "split": {"ffn": "columns"}}
+    plan({"data": 2, "wide": 2}, roles={"columns": "wide"}, strategies=[named])
+    plan(
+        {"wide": 2},
+        roles={"batch": "wide", "shards": "wide"},
+        optimizer_sharding={"zero": 1, "axes": "shards"},
+    )
+
+
 def test_sequences_longer_than_the_position_table():
     found = problem({"data": 2}, model=GPT, training={"seq_len": 9})
     assert "sequences of 9 tokens" in found.message

@@ -41,7 +41,7 @@ parallel:
   mode: semi_auto
   mesh: {pipeline: 2, data: 2, tensor: 2}
   schedule: {kind: gpipe}
-  optimizer_sharding: {mindspore: level2, min_bytes: 1 KiB, shard_size: 2}
+  optimizer_sharding: {mindspore: level2, min_bytes: 1 KiB, shard_size: 2, gradient_accumulation_shard: true}
   fusion: {all_reduce: {mode: size, config: 25}, reduce_scatter: {mode: size, config: 25}}
   redistribution: {all_to_all: true}
 """
@@ -66,10 +66,36 @@ def test_the_same_scenario(tmp_path):
 
 def test_a_default_counts_alone():
     alone = read(HEAD + "parallel: {mesh: {data: 8}, enable_parallel_optimizer: true, full_batch: true}\n")
-    assert alone.spec.parallel.optimizer_sharding.mindspore == "level1"
+    sharding = alone.spec.parallel.optimizer_sharding
+    assert sharding.mindspore == "level1"
+    assert sharding.gradient_accumulation_shard  # MindSpore's default, where ours shards no gradients
     assert alone.spec.data.strategy == "full_batch"
     off = read(HEAD + "parallel: {mesh: {data: 8}, enable_parallel_optimizer: false}\n")
     assert not off.spec.parallel.optimizer_sharding.expanded(()).states
+
+
+@pytest.mark.parametrize(
+    "interleave, scheduler, kind",
+    [("true", "1f1b", "interleaved_mindspore"), ("false", "1f1b", "1f1b"), ("true", "gpipe", "gpipe")],
+)
+def test_the_default_scheduler_may_be_interleaved(tmp_path, interleave, scheduler, kind):
+    """``pipeline_config={"pipeline_interleave": True, "pipeline_scheduler": "1f1b"}`` is interleaved 1F1B."""
+    config = f"{{pipeline_scheduler: {scheduler}, pipeline_interleave: {interleave}}}"
+    text = HEAD + f"parallel: {{mesh: {{pipeline: 2, data: 4}}, pipeline_config: {config}}}\n"
+    assert read(text).spec.parallel.schedule.kind == kind
+    keys = {"pipeline_interleave": interleave, "pipeline_scheduler": scheduler}
+    changes = [(f"parallel.pipeline_config.{key}", value) for key, value in keys.items()]
+    plain = HEAD + "parallel: {mesh: {pipeline: 2, data: 4}}\n"
+    assert loaded(tmp_path, plain, *changes).spec.parallel.schedule.kind == kind
+
+
+def test_a_switch_that_is_set_off(tmp_path):
+    text = HEAD + "parallel: {mesh: {data: 8}, optimizer_sharding: {mindspore: level2}}\n"
+    found = loaded(tmp_path, text, ("parallel.enable_parallel_optimizer", "false"))
+    assert not found.spec.parallel.optimizer_sharding.expanded(()).states
+    off = HEAD + "parallel: {mesh: {data: 8}, enable_ps: false}\n"
+    with pytest.raises(ScenarioError, match="says nothing without enable_ps: true"):
+        loaded(tmp_path, off, ("parallel.server_num", "2"))
 
 
 def test_what_is_set_replaces_what_is_written(tmp_path):
@@ -88,6 +114,18 @@ def test_what_is_set_replaces_what_is_written(tmp_path):
         ("  mode: data\n  parallel_mode: data_parallel\n", "8", "MindSpore calls 'parallel.mode' so"),
         ("  parallel_mode: all\n", "7", "all"),
         ("  parallel_optimizer_config: {optimizer_levle: level1}\n", "7", "'optimizer_levle' is not known"),
+        (
+            "  enable_parallel_optimizer: false\n  parallel_optimizer_config: {optimizer_level: level2}\n",
+            "8",
+            "says nothing without enable_parallel_optimizer: true",
+        ),
+        ("  enable_ps: false\n  server_num: 2\n", "8", "says nothing without enable_ps: true"),
+        ("  server_num: 2\n", "7", "says nothing without enable_ps: true"),
+        (
+            "  enable_ps: false\n  parameter_server: {servers: 2}\n",
+            "7",
+            "calls 'parallel.parameter_server' so",
+        ),
         ("  optimizer_sharding: fsdp\n  parallel_optimizer_config: {optimizer_level: level1}\n", "8", "fsdp"),
     ],
 )
@@ -111,6 +149,13 @@ def test_every_name_stands_in_the_schema():
                     place = next(each for each in place["anyOf"] if {"$ref", "properties"} & {*each})
             place = place["properties"][key]
         assert f"{tool}'s name of" in place["description"]
+
+
+def test_the_schema_of_a_name_has_the_words_of_both():
+    config = scenario_schema()["$defs"]["ParallelSpec"]["properties"]["pipeline_config"]["properties"]
+    theirs, ours = config["pipeline_scheduler"]["anyOf"]
+    assert theirs == {"enum": ["zero_bubble_v"]}
+    assert ours["type"] == "string"  # gpipe and all others
 
 
 def test_switches_of_a_profile():

@@ -135,7 +135,7 @@ def accuracy(
         )
         kernel_by = kernel_grouping(by)
         kernels = predict_kernels(
-            select_rows(read_kernels(file, refused), hardware, op, id_)[::every], device
+            select_rows(read_kernels(file, refused), hardware, op, id_, refused)[::every], device
         )
         print_result(
             kernels_csv(kernels) if csv else kernels_text(kernels, worst, kernel_by, colour=has_colour()),
@@ -146,11 +146,11 @@ def accuracy(
     check_writable("--bands", bands)
     if "metric" in titles:
         if scenario is not None:
-            (run,) = select_rows(read_runs(file, refused), None, None, scenario)[:1]
+            (run,) = select_rows(read_runs(file, refused), None, None, scenario, refused)[:1]
             print_result(run_scenario_yaml(run, cluster), drawn=False)
             return ExitCode.DONE
         grouping = run_grouping(by)
-        runs = select_rows(read_runs(file, refused), hardware, op, id_)[::every]
+        runs = select_rows(read_runs(file, refused), hardware, op, id_, refused)[::every]
         predictions = predict_runs(runs, cluster, jobs=jobs)
         for path, made in ((html, runs_html), (bands, band_table)):
             if path is not None:
@@ -167,7 +167,7 @@ def accuracy(
         bands=bands is not None,
     )
     collective_by = collective_grouping(by)
-    rows = predict(select_rows(read_rows(file, refused), hardware, op, id_)[::every], cluster)
+    rows = predict(select_rows(read_rows(file, refused), hardware, op, id_, refused)[::every], cluster)
     print_result(
         accuracy_csv(rows) if csv else accuracy_text(rows, worst, collective_by, colour=has_colour()),
         drawn=not csv,

@@ -20,11 +20,21 @@ Row = TypeVar("Row", MeasuredRow, MeasuredRun, MeasuredKernel)
 Grouping = TypeVar("Grouping", RunGrouping, KernelGrouping, CollectiveGrouping)
 
 
-def select_rows(rows: Sequence[Row], hardware: str | None, op: str | None, name: str | None) -> list[Row]:
+def select_rows(
+    rows: Sequence[Row], hardware: str | None, op: str | None, name: str | None, refused: Sequence[Problem]
+) -> list[Row]:
     """The rows of this operation whose hardware and id match the patterns, whatever their case.
 
-    Raises ScenarioError for an operation that no row has, and where nothing matches.
+    Raises ScenarioError for an operation that no row has, and where nothing matches: the row that was meant
+    may be among those ``refused``, whose problems follow.
     """
+    try:
+        return _matching(rows, hardware, op, name)
+    except ScenarioError as error:
+        raise ScenarioError(*error.problems, *refused) from None
+
+
+def _matching(rows: Sequence[Row], hardware: str | None, op: str | None, name: str | None) -> list[Row]:
     operations = sorted({row.operation for row in rows})
     if op is not None and op not in operations:
         hint = nearest(op, operations)

@@ -194,7 +194,7 @@ def test_a_loss_behind_which_something_else_stands():
         loss("a", "g", 1 / BATCH),
         {"op": "gelu", "name": "loss", "inputs": ["a"], "labels": []},
     ]
-    with pytest.raises(PlanError, match="cannot follow the loss"):
+    with pytest.raises(PlanError, match=r"^parallel.program.loss: 'loss' .gelu. cannot follow the loss"):
         build_scenario(written({"tensor": TP}, program, graph=DEEP))
 
 

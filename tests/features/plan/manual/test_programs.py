@@ -79,12 +79,22 @@ def test_a_dim_that_does_not_divide():
         ({"schedule": {"stages": [1]}}, "schedule.stages"),
         ({"schedule": {"p2p": "blocking"}}, "schedule.p2p"),
         ({"uneven": "pad"}, "uneven"),
+        ({"context": "ring"}, "context: mode manual inserts nothing"),
+        ({"roles": {"batch": "dta"}}, "roles.batch: the mesh has no axis 'dta'"),
+        ({"roles": {"batsh": "data"}}, "roles.batsh: there is no role 'batsh'"),
         ({"training": {"optimizer": {"kind": "sgd", "clip": 1.0}}}, "training.optimizer.clip: mode manual"),
         ({"training": {"optimizer": "lamb"}}, "training.optimizer.kind: mode manual"),
     ],
 )
 def test_what_would_have_to_be_inserted(told, message):
     refused(data_parallel(4), message, **told)
+
+
+def test_buckets_of_what_no_rank_does_are_noted():
+    plan = build_scenario(
+        written({"data": 4}, data_parallel(4), fusion={"all_gather": {"mode": "auto"}})
+    ).plan
+    assert plan.notes == ("fusion.all_gather fuses nothing: no weights are gathered",)
 
 
 def test_a_program_in_another_mode():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,3 +50,14 @@ def test_borrowed_bands_are_as_wide_as_unknown_publishers_need():
     assert table.nearest(RunKind("h100", "nemo", "data"))[1].nine_of_ten == 0.1 * 2
     assert table.nearest(RunKind("h100", "nemo", "pipeline"))[1].nine_of_ten == 0.2 * 2
     assert coverage(runs)["tenth"] == (20, 20)
+
+
+def test_a_publisher_of_many_runs_does_not_decide_how_wide_borrowed_bands_are():
+    """Nine of ten runs are predicted well, but they are all of one publisher of three."""
+    plans = {"a": ("data", 90, 0.1), "b": ("tensor", 10, 0.2), "c": ("pipeline", 10, 0.3)}
+    runs = [
+        RunError(publisher, "m", RunKind("h100", "fsdp", plan), error)
+        for publisher, (plan, count, error) in plans.items()
+        for _ in range(count)
+    ]
+    assert bands_of(runs).borrowed == pytest.approx(1.5)

@@ -22,6 +22,7 @@ from simcluster.accuracy.runs import (
 )
 from simcluster.accuracy.runs.report import run_errors_by_group
 from simcluster.accuracy.stated_network import host_rate
+from simcluster.cluster import load_cluster
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
@@ -80,6 +81,8 @@ PARTS = {"context": "2", "data": "2"}
         ({"framework": "megatron-lm"}, "framework", "megatron-lm-2022"),
         ({"framework": "megatron-lm", "source": "Vocabulary Parallelism"}, "framework", "megatron-core"),
         ({"notes": "LAMB"}, "training.optimizer.kind", "lamb"),
+        ({"notes": "the optimizer is Muon"}, "training.optimizer.kind", "muon"),
+        ({"model": "gpt:x_torch_dist_muon"}, "training.optimizer.matrices", "blockwise"),
         ({"num_devices": "4", "data": "2"}, "cluster.host.devices", 4),
         ({"hardware": "H100-96GB (HBM2e)"}, "cluster.host.device.memory", "96 GB"),
         ({"num_devices": "16", "data": "8"}, "cluster.hosts", 2),
@@ -250,6 +253,16 @@ TWO_HOSTS = {"num_devices": "16", "data": "8", "global_batch": "32"}
         ("400Gb/s per GPU", {"nics": 8, "bandwidth": "400 Gbps"}),
         ("100Gb/s per node", {"nics": 1, "bandwidth": "100 Gbps"}),
         ("100GbE", {"nics": 1, "bandwidth": "100 Gbps"}),
+        ("HDR InfiniBand 200 Gb/s x8", None),
+        ("InfiniBand HDR200 x 4", {"nics": 4}),
+        ("8x HDR InfiniBand", None),
+        ("8x NDR InfiniBand", {"nics": 8, "bandwidth": "400 Gbps"}),
+        ("200 Gb/s InfiniBand", None),
+        ("25 GB/s per GPU", None),
+        ("100 GB/s per node", {"nics": 4}),
+        ("3.2 Tb/s per node", {"nics": 8, "bandwidth": "400 Gbps"}),
+        ("4 NICs, 200 Gb/s per NIC", {"nics": 4}),
+        ("PCIe4 x16, RoCE", None),
     ],
 )
 def test_hosts_have_the_network_that_a_row_states(tmp_path, stated, network):
@@ -258,7 +271,7 @@ def test_hosts_have_the_network_that_a_row_states(tmp_path, stated, network):
     cluster = scenario_of(row).data["cluster"]
     assert cluster.get("host", {}).get("network") == network
     (made,) = {Scenario.of(scenario_of(row).data).cluster.groups[0].host.network}
-    rate = host_rate(stated, 8) or 1600e9
+    rate = host_rate(stated, load_cluster("dgx-a100", 1).host, 8) or 1600e9
     assert made.nics * made.link.bandwidth * 8 == rate
     assert scenario_of(row, named_hardware("dgx-a100")).data["cluster"] == {"use": "dgx-a100", "hosts": 2}
 

@@ -70,6 +70,14 @@ def test_spellings_mean_the_same(tmp_path, column, spelt, plain):
         ("throughput", "4096", "tokens/s", 0.5),
         ("throughput", "512", "tokens/s/NPU", 0.5),
         ("tokens_per_s_per_npu", "512", "tokens/p/s", 0.5),
+        ("tokens/sec/GPU", "512", "", 0.5),
+        ("tokens_per_second", "4.096", "ktok/s", 0.5),
+        ("ips", "512", "tok/s/card", 0.5),
+        ("TGS", "512", "", 0.5),
+        ("samples per minute", "1920", "", 0.5),
+        ("iteration_time_ms", "500", "", 0.5),
+        ("s/it", "0.5", "", 0.5),
+        ("elapsed time per iteration (ms)", "500", "ms", 0.5),
         ("time_to_train", "1", "days", 86400 * 16 * 128 / 300e9),
     ],
 )
@@ -87,6 +95,9 @@ def test_figures_are_read_in_their_unit(tmp_path, metric, value, unit, seconds):
         ("mfu", "50%", "", 50.0),
         ("aggregate_tflops", "2.5", "PFLOP/s", 2500.0),
         ("model_tflops_per_gpu", "400", "TFLOP/s/GPU", 400.0),
+        ("PFLOPS", "2.5", "", 2500.0),
+        ("TFLOPs per GPU", "400", "", 400.0),
+        ("Model FLOPs Utilization", "47.1", "percent", 47.1),
     ],
 )
 def test_rates_are_in_teraflops_and_per_cent(tmp_path, metric, value, unit, read):

@@ -339,6 +339,10 @@ def test_fewer_key_heads_than_ranks_are_shared_in_an_exchange_of_heads(tmp_path,
     assert (entries, parallel.get("context")) == (([split], None) if split else ([], "ring"))
 
 
+NO_GROUPS = {"groups": 1, "kept_groups": 1, "group_best": 1}
+"""Too few experts for the groups of the catalog's model."""
+
+
 @pytest.mark.parametrize(
     ("model", "notes", "section"),
     [
@@ -352,6 +356,15 @@ def test_fewer_key_heads_than_ranks_are_shared_in_an_exchange_of_heads(tmp_path,
             "ci:deepseek_v3_mcore",
             "MoE 16 experts top8; flags: first-k-dense-replace=1",
             {"use": "deepseek-v3", "mtp_layers": 0, "experts": {"count": 16, "top_k": 8, "dense_layers": 1}},
+        ),
+        (
+            "DeepSeek V3.2",
+            "MoE 8 experts top2; flags: first-k-dense-replace=0",
+            {
+                "use": "deepseek-v3.2",
+                "mtp_layers": 0,
+                "experts": {"count": 8, "top_k": 2, "dense_layers": 0, **NO_GROUPS},
+            },
         ),
     ],
 )

@@ -62,6 +62,15 @@ def test_the_global_batch_is_one_micro_batch_everywhere_if_not_given():
         ("--padded-vocab-size 50432", "vocab", 50432),
         ("--make-vocab-size-divisible-by 1024", "vocab", 51200),
         ("--use-rotary-position-embeddings", "positions", "rotary"),
+        ("--position-embedding-type yarn", "positions", "rotary"),
+        ("--position-embedding-type another", "positions", "rotary"),  # as the list of losses says
+        ("--normalization another", "norm", "rms"),
+        ("--no-position-embedding", "positions", "none"),
+        ("--no-position-embedding --position-embedding-type rope", "positions", "rotary"),
+        ("--window-size 127,0 --window-attn-skip-freq 2", "window_every", 2),
+        ("--window-size 127,0 --window-attn-skip-freq '([1,0]*4)'", "window_every", 2),
+        ("--window-size 127,0 --window-attn-skip-freq 6", "window_every", None),
+        ("--window-attn-skip-freq 2", "window_every", None),
     ],
 )
 def test_model_arguments(arguments, path, value):
@@ -81,6 +90,19 @@ def test_number_formats(arguments, compute, gradients):
     text = BASE.replace("--bf16", "") if "--fp16" in arguments else BASE
     precision = read(text + arguments).data["training"]["precision"]
     assert precision == {"compute": compute, "gradients": gradients}
+
+
+@pytest.mark.parametrize(("stage", "gradients"), [(0, "fp32"), (1, "bf16"), (2, "bf16")])
+def test_gradients_of_deepspeed_have_the_models_format_under_zero(stage, gradients):
+    found = read(f"{BASE} --deepspeed --zero-stage {stage}")
+    assert found.data["training"]["precision"]["gradients"] == gradients
+
+
+@pytest.mark.parametrize(("layers", "p2p"), [(1, None), (2, "blocking")])
+def test_one_virtual_stage_of_each_device_is_none(layers, p2p):
+    """Megatron drops a virtual pipeline of one chunk, and with it the overlap of transfers."""
+    virtual = f"--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage {layers}"
+    assert read(f"{BASE} {virtual}").data["parallel"]["schedule"].get("p2p") == p2p
 
 
 @pytest.mark.parametrize(
@@ -227,6 +249,24 @@ def test_the_last_of_repeated_arguments_counts_aloud():
 def test_settings_win_and_keep_their_place_in_errors():
     assert read(BASE, settings=[("model.layers", "4")]).data["model"]["layers"] == 4
     assert "--set model.layers=-4" in refused(BASE, settings=[("model.layers", "-4")])
+
+
+def test_muon():
+    """Defaults of Megatron are another scaling and mode than the published optimizer's."""
+    found = read(BASE + "--optimizer dist_muon --muon-momentum 0.95 --muon-tp-mode distributed")
+    assert found.data["training"]["optimizer"] == {
+        "kind": "muon",
+        "momentum": 0.95,
+        "nesterov": False,
+        "scaling": "spectral",
+        "matrices": "duplicated",
+        "clip": 1.0,
+    }
+    assert found.data["parallel"]["optimizer_sharding"] == {"states": True, "split": "parameters"}
+    assert fates(found, "--muon-tp-mode") == [TranslationStatus.UNSUPPORTED]
+    other = read(BASE + "--muon-tp-mode duplicated")
+    assert other.data["training"]["optimizer"] == {"kind": "adamw", "clip": 1.0}
+    assert fates(other, "--muon-tp-mode") == [TranslationStatus.EFFECTLESS]
 
 
 def test_effectless_and_framework_flags():

@@ -105,8 +105,14 @@ def test_whole_layers_win_over_operators():
 
 @pytest.mark.parametrize("level", ["level1", "level2", "level3"])
 def test_optimizer_levels(level):
-    found = read(parallel__parallel_optimizer_config__optimizer_level=level)
+    """Gradients are accumulated in shards unless the file says otherwise, as MindSpore's default has it."""
+    found = read(
+        parallel__parallel_optimizer_config={"optimizer_level": level, "gradient_accumulation_shard": False}
+    )
     assert found.data["parallel"]["optimizer_sharding"] == {"mindspore": level}
+    found = read(parallel__parallel_optimizer_config={"optimizer_level": level})
+    shards = {"gradient_accumulation_shard": True} if level == "level1" else {}
+    assert found.data["parallel"]["optimizer_sharding"] == {"mindspore": level, **shards}
 
 
 def test_how_optimizer_parallelism_shards():

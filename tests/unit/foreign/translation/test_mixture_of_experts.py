@@ -45,6 +45,25 @@ def test_megatrons_arguments_of_deepseek_v3_are_the_catalogs_model():
     ]
 
 
+DSA = [
+    """--experimental-attention-variant dsa --dsa-indexer-n-heads 64 --dsa-indexer-head-dim 128 \
+--dsa-indexer-topk 2048 --dsa-indexer-use-sparse-loss """,
+    "--enable-dsa-indexer --index-n-heads 64 --index-head-dim 128 --index-topk 2048 ",
+]
+
+
+@pytest.mark.parametrize("arguments", DSA)
+def test_arguments_of_sparse_attention_are_the_catalogs(arguments):
+    found = read(SIZES + LATENT + EXPERTS + "--mtp-num-layers 1 " + arguments)
+    made = Scenario.of(found.data).model
+    assert made == Scenario.of({**found.data, "model": {"use": "deepseek-v3.2"}}).model
+
+
+def test_sparse_attention_lacks_no_size():
+    with pytest.raises(ScenarioError, match=r"does not give model\.latent\.sparse\.tokens"):
+        read(SIZES + LATENT + EXPERTS + DSA[1].replace("--index-topk 2048 ", ""))
+
+
 @pytest.mark.parametrize(
     ("arguments", "mesh", "roles"),
     [
@@ -133,6 +152,15 @@ def test_without_experts_nothing_is_said_of_them():
 )
 def test_weights_are_normalised_unless_softmax_comes_first(arguments, normalised):
     assert read(SMALL + arguments).data["model"]["experts"]["normalised"] is normalised
+
+
+@pytest.mark.parametrize(("arguments", "padded"), [("", False), ("--moe-pad-expert-input-to-capacity", None)])
+def test_experts_compute_empty_places_where_they_are_padded(arguments, padded):
+    found = read(f"{SMALL}--moe-expert-capacity-factor 1.5 {arguments}")
+    experts = found.data["model"]["experts"]
+    assert (experts["capacity_factor"], experts.get("padded")) == (1.5, padded)
+    listed = said(found, "--moe-pad-expert-input-to-capacity")
+    assert TranslationStatus.UNSUPPORTED not in [status for status, *_ in listed]
 
 
 def test_mindformers_sections_make_one_mixture():

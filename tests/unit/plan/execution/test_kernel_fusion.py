@@ -26,6 +26,21 @@ def test_neighbours_of_a_listed_pair_run_as_one_kernel():
     ]
 
 
+def test_a_bias_that_the_next_kernel_can_add_is_left_to_it():
+    block = fuse(plan({"data": 1}, model=GPT).graph, PAIRS, skip_bias_add=True).blocks["layer"]
+    assert kernels(block, Phase.FORWARD) == [
+        ["attention.norm"],
+        ["attention.qkv", "attention.qkv.q.bias", "attention.qkv.k.bias", "attention.qkv.v.bias"],
+        ["attention.core"],
+        ["attention.out"],
+        ["attention.out.bias", "attention.residual", "mlp.norm"],
+        ["mlp.up"],
+        ["mlp.up.bias", "mlp.activation"],
+        ["mlp.down"],
+        ["mlp.down.bias", "mlp.residual"],
+    ]
+
+
 def test_without_pairs_every_operator_is_launched_alone():
     graph = fuse(plan({"data": 1}, model=LLAMA).graph, ())
     for block in graph.blocks.values():

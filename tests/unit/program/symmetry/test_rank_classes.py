@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simcluster.engine import run
+from simcluster.engine import Workload, run
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
 from simcluster.program import LinkLoading, partition_ranks, pipeline_pairs
 from simcluster.simulation.compose.build import build_scenario
@@ -134,10 +134,10 @@ def test_a_slow_card_splits_off_its_host_and_says_so(pods):
 
 def test_what_links_split_takes_the_same_time(pods):
     """As long as the engine charges no links, more classes are the same classes, only more often."""
-    folded = run(pods.program, pods.cluster, pods.classes)
+    folded = run(Workload(pods.program, pods.cluster, pods.classes))
     split = partition_ranks(pods.program, pods.cluster, loading=loading(pods, slow=3))
     assert len(pods.classes) < len(split)
-    finer = run(pods.program, pods.cluster, split)
+    finer = run(Workload(pods.program, pods.cluster, split))
     assert finer.end == folded.end
     for rank, index in zip(split.representatives, range(len(split)), strict=True):
         mine, theirs = finer.classes[index], folded.classes[int(pods.classes.of_rank[rank])]

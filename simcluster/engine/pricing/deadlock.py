@@ -1,0 +1,91 @@
+"""A run that cannot end, told: which stream is at what, and waits for whom."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from simcluster.engine.linking import NOTHING, LinkedPart, LinkedStream
+from simcluster.engine.pricing.priced_classes import Communication, PricedClasses
+from simcluster.errors import SimulationError
+from simcluster.program import StepGate
+
+
+class _StuckStream(NamedTuple):
+    """A stream of a class, told by its rank, that has not ended: how many entries have, and the communication
+    that it is at; None if it waits for another stream.
+    """
+
+    rank: int
+    column: int
+    part: LinkedPart
+    number: int
+    ended: int
+    communication: Communication | None
+
+
+def deadlock_error(classes: PricedClasses, done: Sequence[Sequence[int]]) -> SimulationError:
+    """One line per stuck stream, where nothing happens any more: what it is at and what it waits for.
+
+    By class and stream ``done`` entries have ended. Whoever could go on has, so this says all.
+    """
+    stuck = list(_stuck_streams(classes, done))
+    arrived = Counter(one.communication.met[one.column][0] for one in stuck if one.communication)
+    lines = []
+    for rank, column, part, number, ended, communication in stuck:
+        stream = part.streams[number]
+        if communication is None:
+            awaited = part.streams[stream.wait_stream[ended]]
+            reason = f"{_name(part, awaited, int(stream.wait_position[ended]) - 1)} on {awaited.name}"
+        elif (gates := communication.of_gates(column)) and gates.waits:
+            which = part.kinds(number).which
+            step = int(np.count_nonzero(which[:ended] == which[ended])) - gates.steps_ago
+            counted = _counted(classes, done, gates.waits, step)
+            reason = f"gate '{gates.waits}', which has counted {counted} of {gates.count}"
+        else:
+            who, size = communication.met[column]
+            late = arrived[who] < size
+            reason = "the other members of its group" if late else "links that carry nothing"
+        lines.append(f"rank {rank}, {stream.name}: {_name(part, stream, ended)} waits for {reason}")
+    return SimulationError("the program is deadlocked", *lines)
+
+
+def _stuck_streams(classes: PricedClasses, done: Sequence[Sequence[int]]) -> Iterator[_StuckStream]:
+    for index, (group, column) in enumerate(classes.place_of):
+        part = classes.groups[group].part
+        for number, (stream, ended) in enumerate(zip(part.streams, done[index], strict=True)):
+            if ended == len(stream):
+                continue
+            other, communication = stream.wait_stream[ended], None
+            if other == NOTHING or done[index][other] >= stream.wait_position[ended]:
+                communication = classes.communications(group, number)[part.kinds(number).which[ended]]
+            rank = classes.workload.classes.representatives[index]
+            yield _StuckStream(rank, column, part, number, ended, communication)
+
+
+def _counted(classes: PricedClasses, done: Sequence[Sequence[int]], gate: StepGate, step: int) -> int:
+    """What a gate has counted in a step."""
+    return sum(
+        amount
+        for index, (group, column) in enumerate(classes.place_of)
+        for number, _, kinds in classes.groups[group].part.communication()
+        for kind, communication in enumerate(classes.communications(group, number))
+        if (gates := communication.of_gates(column)) is not None
+        if np.count_nonzero(kinds.which[: done[index][number]] == kind) > step
+        for opened, amount in gates.opens
+        if opened == gate
+    )
+
+
+def _name(part: LinkedPart, stream: LinkedStream, position: int) -> str:
+    index = int(stream.execution[position])
+    if index < 0:
+        return "a wait"
+    execution = part.executions[index]
+    code = part.program.codes[execution.code]
+    instruction = int(stream.meeting[position])
+    inner = code.instructions[instruction].name if instruction != NOTHING else code.name
+    return f"{execution.instance}.{inner} ({execution.action})"

@@ -1,0 +1,54 @@
+"""Windows of attention, and which layers have them, as Transformer Engine and Megatron-Core say it."""
+
+from __future__ import annotations
+
+import re
+
+from simcluster.foreign.reading import Flag
+from simcluster.foreign.translation.facts import Facts
+from simcluster.foreign.translation.layer_pattern import read_layer_pattern
+
+_WINDOW = re.compile(r"\s*[(\[]?\s*(-?[0-9]{1,18})\s*,\s*(-?[0-9]{1,18})\s*[)\]]?\s*")
+
+_WINDOWED_LAYERS = "window_layers"
+
+
+def reads_window(facts: Facts, flag: Flag) -> None:
+    """Tokens before and behind a token that it sees, as Transformer Engine has it: ``4096, 0``; -1 is all."""
+    value = flag.value
+    text = ",".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+    if flag.missing:
+        facts.leave_open("model.window", flag)
+    elif text in ("", "None", "null"):
+        facts.effectless(flag, "off")
+    elif (window := _WINDOW.fullmatch(text)) is None:
+        facts.wrong(flag, "expected two numbers: tokens before and behind a token")
+    else:
+        tokens = int(window[1]) + 1  # itself, too
+        facts.say_if(tokens > 0, "model.window", tokens, flag, "every token before is seen")
+
+
+def reads_windowed_layers(facts: Facts, flag: Flag) -> None:
+    """Every so many layers one sees all tokens, or a list with a zero for each that does."""
+    if flag.value in (None, "None", "null"):
+        facts.effectless(flag, "off")
+        return
+    layers = read_layer_pattern(flag)
+    if layers is None:
+        facts.wrong(flag, "expected a number of layers, or a list such as ([1,0]*12)")
+    else:
+        facts.say(_WINDOWED_LAYERS, layers, flag)
+
+
+def state_windows(facts: Facts) -> None:
+    """Which layers have the window: all, or every other, the first among them."""
+    if _WINDOWED_LAYERS not in facts.known:
+        return
+    layers, flag = facts.get(_WINDOWED_LAYERS), facts.drop(_WINDOWED_LAYERS)
+    if "model.window" not in facts.known:
+        facts.effectless(flag, "without a window")
+    elif layers == 2 or (isinstance(layers, list) and layers == ([1, 0] * len(layers))[: len(layers)]):
+        facts.say("model.window_every", 2, flag)
+    else:
+        same = isinstance(layers, list) and all(layers)
+        facts.compare(flag, same, "every layer has the window", "every layer has the window")
