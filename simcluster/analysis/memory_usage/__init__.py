@@ -3,7 +3,7 @@ peak, memory of hosts, and whether a plan fits.
 """
 
 from simcluster.analysis.memory_usage.allocation_table import AllocationAccount
-from simcluster.analysis.memory_usage.host_memory_report import HostMemory, summarise_host_memory
+from simcluster.analysis.memory_usage.host_memory_report import summarise_host_memory
 from simcluster.analysis.memory_usage.memory_report import memory_maxima, report_memory
 from simcluster.analysis.memory_usage.memory_verdict import (
     RULE,
@@ -18,7 +18,6 @@ from simcluster.analysis.memory_usage.memory_verdict import (
 __all__ = [
     "RULE",
     "AllocationAccount",
-    "HostMemory",
     "MemoryRule",
     "MemoryUse",
     "MemoryVerdict",

@@ -13,7 +13,7 @@ from dataclasses import field
 import numpy as np
 
 from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog, OrderedRows
-from simcluster.analysis.memory_usage.stage_allocations import log_allocations
+from simcluster.analysis.memory_usage.stage_allocations import StageAllocations
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import Timing
 from simcluster.model import MemoryPlace
@@ -98,5 +98,6 @@ class AllocationAccount:
                 self.logs.clear()
             linked = self.timing.classes[index].part
             program = self.placed.program
-            self.logs[key] = log_allocations(program, part, device, linked, self.buffers, self.place)
+            stage = StageAllocations(program, part, device, linked, self.buffers, self.place)
+            self.logs[key] = stage.log()
         return self.logs[key]

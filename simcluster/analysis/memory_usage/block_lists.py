@@ -40,7 +40,7 @@ class PoolRules(NamedTuple):
     expandable: bool = False
 
     def in_units(self, unit: int) -> PoolRules:
-        """The same in units, of which rounded sizes, segments and granules are multiples."""
+        """Segments, granules and the remainder in units, of which rounded sizes are multiples, too."""
         segment, granule, remainder = (size // unit for size in (self.segment, self.granule, self.remainder))
         own = -(-self.own_segment // unit)
         return self._replace(segment=segment, own_segment=own, granule=granule, remainder=remainder)

@@ -138,13 +138,12 @@ class Pool:
 class CachingAllocator:
     """Pools for small and large requests, by the largest request, ascending."""
 
-    rules: Sequence[PoolRules]
     pools: Sequence[Pool]
 
     @classmethod
     def of(cls, rules: Sequence[PoolRules], num_names: int, *, compiled: bool = False) -> CachingAllocator:
         """An allocator that has reserved nothing."""
-        return cls(rules, [Pool(own, num_names, compiled=compiled) for own in rules])
+        return cls([Pool(own, num_names, compiled=compiled) for own in rules])
 
     @property
     def reserved(self) -> int:
@@ -154,9 +153,9 @@ class CachingAllocator:
     def rounded(self, sizes: Ints) -> tuple[Ints, Ints]:
         """The numbers of the pools that requests of these sizes go to, and the sizes as these round them."""
         asked, pools = np.abs(sizes), np.zeros(len(sizes), dtype=np.int64)
-        for rules in self.rules[:-1]:
-            pools += asked > rules.largest
-        units = np.array([rules.rounded for rules in self.rules], dtype=np.int64)[pools]
+        for pool in self.pools[:-1]:
+            pools += asked > pool.rules.largest
+        units = np.array([pool.rules.rounded for pool in self.pools], dtype=np.int64)[pools]
         return pools, -(-asked // units) * units * np.sign(sizes)
 
     def replay(self, names: Ints, sizes: Ints) -> list[tuple[int, int]]:

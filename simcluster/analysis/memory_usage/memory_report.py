@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from simcluster.analysis.memory_usage.allocation_log import CATEGORIES
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, Numbers
 from simcluster.analysis.memory_usage.allocation_table import AllocationAccount
-from simcluster.analysis.memory_usage.live_set import live_bytes_by_name
 from simcluster.analysis.memory_usage.memory_verdict import MemoryRule, MemoryUse, outside_allocator
 from simcluster.analysis.memory_usage.peak_memory import find_peaks
+from simcluster.document import generalised_name
 from simcluster.engine import GroupTiming, Timing
 from simcluster.program import Category, PlacedProgram
 from simcluster.trace import Table
@@ -93,7 +93,7 @@ def _class_peaks(
         }
         if peak.total > capacity:
             rows, names = peak.rows(), account.buffers.listed
-            by_name = live_bytes_by_name(log.buffers[rows], log.sizes[rows], log.micro_batches[rows], names)
+            by_name = _live_bytes_by_name(log.buffers[rows], log.sizes[rows], log.micro_batches[rows], names)
             largest = sorted(by_name.items(), key=lambda named: -named[1].size)[:LARGEST]
             entry |= {
                 "exceeded_at_s": float(peak.exceeded) * 1e-9,
@@ -158,10 +158,41 @@ def _living(rows: Table) -> list[dict[str, Any]]:
     kind_of[buffers] = categories
     entries: list[dict[str, Any]] = [
         {"buffer": name, "bytes": size, "buffers": count, "category": kinds[kind_of[first]]}
-        for name, (size, count, first) in live_bytes_by_name(buffers, sizes, micro_batches, names).items()
+        for name, (size, count, first) in _live_bytes_by_name(buffers, sizes, micro_batches, names).items()
     ]
     entries.sort(key=lambda entry: (-entry["bytes"], entry["buffer"]))
     if rest := entries[SHOWN:]:
         size, count = (sum(entry[name] for entry in rest) for name in ("bytes", "buffers"))
         entries[SHOWN:] = [{"buffer": "others", "bytes": size, "buffers": count, "category": ""}]
     return entries
+
+
+class _LiveBytes(NamedTuple):
+    """The bytes of the buffers of one name, how many there are, and the number of the first."""
+
+    size: int
+    num_buffers: int
+    first: int
+
+
+def _live_bytes_by_name(
+    buffers: Numbers, sizes: Numbers, micro_batches: Numbers, names: Sequence[str]
+) -> dict[str, _LiveBytes]:
+    """What is alive after some rows of an allocation table, by name.
+
+    Those of one name over layers are together: ``layers.*.mlp.up.out`` stands for that buffer of every layer.
+    """
+    width = int(micro_batches.max(initial=0)) + 2
+    first = int(buffers.min(initial=len(names)))
+    keys = (buffers.astype(np.int64) - first) * width + micro_batches + 1
+    # Sums of floats are exact here: what is held of one buffer is less than 2^53 bytes at any row.
+    level = np.bincount(keys, weights=sizes)
+    living = np.flatnonzero(level > 0)
+    numbers, begins, counts = np.unique(living // width + first, return_index=True, return_counts=True)
+    held = np.add.reduceat(level[living], begins) if len(begins) else level[living]
+    by_name: dict[str, _LiveBytes] = {}
+    for number, count, size in zip(numbers.tolist(), counts.tolist(), held.tolist(), strict=True):
+        name = generalised_name(names[number])
+        known = by_name.get(name, _LiveBytes(0, 0, number))
+        by_name[name] = _LiveBytes(known.size + int(size), known.num_buffers + count, known.first)
+    return by_name

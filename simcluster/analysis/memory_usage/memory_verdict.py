@@ -9,7 +9,7 @@ run, once cached blocks were given back, or end out of memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -105,14 +105,13 @@ def deciding_verdict(summary: Mapping[str, Any]) -> MemoryUse:
 
     A host only where its verdict is worse than that of every device.
     """
-    device = _fullest(summary["peak_memory_bytes"])
-    hosts = summary.get("host_memory_bytes")
-    host = _fullest(hosts) if hosts else device
-    return host if host.verdict.severity > device.verdict.severity else device
-
-
-def _fullest(entries: Iterable[Mapping[str, Any]]) -> MemoryUse:
-    return max(map(MemoryUse.of, entries), key=lambda use: (use.verdict.severity, use.fullness))
+    memories = {"peak_memory_bytes": True, "host_memory_bytes": False}
+    uses = (
+        (MemoryUse.of(entry), is_device)
+        for key, is_device in memories.items()
+        for entry in summary.get(key, ())
+    )
+    return max(uses, key=lambda use: (use[0].verdict.severity, use[1], use[0].fullness))[0]
 
 
 def overall_verdict(

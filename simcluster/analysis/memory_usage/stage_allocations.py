@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog, Numbers
+from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, AllocationLog
 from simcluster.analysis.timeline import ARRIVAL, END, START, EventIndex
 from simcluster.cluster import Device
 from simcluster.deferred_dataclass import dataclass
@@ -25,18 +25,6 @@ from simcluster.program import Category, InstructionBlock, InstructionKind, Prog
 from simcluster.trace import NameIndex, number_by_appearance
 
 _KINDS = {category: CATEGORIES.index(category) for category in Category}
-
-
-def log_allocations(
-    program: Program,
-    part: int,
-    device: Device,
-    linked: LinkedPart,
-    buffers: NameIndex,
-    place: MemoryPlace = MemoryPlace.DEVICE,
-) -> AllocationLog:
-    """The allocations of a stage on its device, or those of each rank in memory or on disks of its host."""
-    return _Stage(program, part, device, linked, buffers, place).account()
 
 
 class _Group(NamedTuple):
@@ -68,19 +56,10 @@ class _Runs(NamedTuple):
     runs: Ints
 
 
-class _Rows(NamedTuple):
-    """Columns of rows, and their moments one after the other, so many ``counts`` of each."""
-
-    moments: Ints
-    counts: Ints
-    kinds: Numbers
-    sizes: Ints
-    buffers: Numbers
-    micro_batches: Numbers
-
-
 @dataclass
-class _Stage:
+class StageAllocations:
+    """What a stage allocates on its device, or each of its ranks in memory or on disks of its host."""
+
     program: Program
     part: int
     device: Device
@@ -89,7 +68,7 @@ class _Stage:
     place: MemoryPlace
     groups: list[_Group] = field(default_factory=list)
 
-    def account(self) -> AllocationLog:
+    def log(self) -> AllocationLog:
         """All rows."""
         self.moments = EventIndex.of(self.linked)
         # The executions of every run, and how far their moments are from those of the first of the code. Run
@@ -109,30 +88,31 @@ class _Stage:
         self._residents()
         for code, executions in self.moments.executions.items():
             self._code(self._listed(code, executions))
-        rows = self._rows()
-        return AllocationLog(self.moments, rows.moments, offsets(rows.counts), *rows[2:])
+        return self._rows()
 
     # -- what is held from the start ----------------------------------------------------------------------
 
     def _residents(self) -> None:
         """What is held from the start: parameters, gradients, states, and what the runtime takes."""
         held: defaultdict[tuple[Category, int], list[str]] = defaultdict(list)
-        numbers = self.names
-        for resident in self.program.parts[self.part].residents:
-            if resident.num_bytes and resident.place is self.place:
-                held[resident.category, resident.num_bytes].append(resident.name)
-                numbers.number(resident.name)
-        for name, category, size in self._of_the_runtime() if self.place is MemoryPlace.DEVICE else ():
+        for name, category, size in self._resident_buffers():
             held[category, size].append(name)
-            numbers.number(name)
+            self.names.number(name)
         zero, label = (self.moments.zero,), self.scopes[Scope.STEP]
         for (category, size), names in held.items():
-            buffers = numbers.numbers(names)
+            buffers = self.names.numbers(names)
             runs = np.zeros_like(buffers)
             self.groups.append(_Group(buffers, runs, zero, _KINDS[category], size, label, _ALONE))
 
-    def _of_the_runtime(self) -> Iterator[tuple[str, Category, int]]:
-        """What the runtime and the communication library take of the device."""
+    def _resident_buffers(self) -> Iterator[tuple[str, Category, int]]:
+        """Their names, categories and bytes: those of the stage, then what the runtime and the communication
+        library take of the device.
+        """
+        for resident in self.program.parts[self.part].residents:
+            if resident.num_bytes and resident.place is self.place:
+                yield resident.name, resident.category, resident.num_bytes
+        if self.place is not MemoryPlace.DEVICE:
+            return
         yield "runtime", Category.RUNTIME, self.device.reserved
         meetings = {
             tuple(map(without_root, instruction.group)) or self.program.stage_axis
@@ -203,7 +183,7 @@ class _Stage:
 
     # -- rows ---------------------------------------------------------------------------------------------
 
-    def _rows(self) -> _Rows:
+    def _rows(self) -> AllocationLog:
         """The rows of all groups, in the order of logs."""
         groups, nothing = self.groups, np.zeros(0, dtype=np.int64)
         buffers, runs = (np.concatenate([nothing, *(group[n] for group in groups)]) for n in range(2))
@@ -219,49 +199,48 @@ class _Stage:
         lengths = np.array(self.lengths)[runs]
         listed = np.concatenate(self.listed)
         every = np.concatenate([self.labels[scope][listed] for scope in self.scopes]).astype(np.int32)
-        moments, counts = self._moments(of_group, lengths, np.concatenate(self.strides)[places])
+        moments, first = self._moments(of_group, lengths, np.concatenate(self.strides)[places])
         seen = np.flatnonzero(np.repeat(shared, lengths))
         steps = listed[places[seen]] // max(1, len(self.linked.one_step))
         places += np.repeat(labels * len(listed), lengths)
         repeated: Any = (kinds.astype(np.int8), sizes, buffers.astype(np.int32))
         columns = (*(np.repeat(column, lengths) for column in repeated), every[places])
-        return _together(_Rows(moments, counts, *columns), seen, steps)
+        return _together(AllocationLog(self.moments, moments, first, *columns), seen, steps)
 
     def _moments(self, of_group: Ints, lengths: Ints, inside: Ints) -> tuple[Ints, Ints]:
-        """The moments of the rows of groups, one after the other, and how many each row has."""
+        """The moments of the rows of groups, and where those of each begin."""
         moments = [group.moments for group in self.groups]
         every = np.array([moment for own in moments for moment in own], dtype=np.int64)
         if len(every) == len(moments):
             inside += np.repeat(every[of_group], lengths)
-            return inside, np.ones_like(inside)
+            return inside, np.arange(len(inside) + 1)
         first = offsets([len(own) for own in moments])
         of_group = np.repeat(of_group, lengths)
         row, nth = rows_of_lists(first, of_group)
-        return inside[row] + every[nth], np.diff(first)[of_group]
+        return inside[row] + every[nth], offsets(np.diff(first)[of_group])
 
 
-def _together(rows: _Rows, shared: Ints, steps: Ints) -> _Rows:
-    """Rows of which the ``shared`` ones, of these ``steps``, are one for each buffer, with all moments of all
-    codes: from the first to begin to the last to end.
+def _together(log: AllocationLog, shared: Ints, steps: Ints) -> AllocationLog:
+    """The rows of which the ``shared`` ones, of these ``steps``, are one for each buffer, with all moments of
+    all codes: from the first to begin to the last to end.
     """
     if not len(shared):
-        return rows
-    labels = rows.micro_batches[shared] + 1
-    buffers = 2 * rows.buffers[shared].astype(np.int64) + (rows.sizes[shared] > 0)
+        return log
+    labels = log.micro_batches[shared] + 1
+    buffers = 2 * log.buffers[shared].astype(np.int64) + (log.sizes[shared] > 0)
     same = (buffers * (int(steps.max()) + 1) + steps) * (int(labels.max()) + 1) + labels
     _, first, which = np.unique(same, return_index=True, return_inverse=True)
-    every = np.arange(len(rows.sizes))
+    every = np.arange(len(log.sizes))
     owner = every.copy()
     owner[shared] = shared[first[which]]
     # One buffer, however many codes see it: the account would not come out even otherwise.
-    assert (rows.kinds == rows.kinds[owner]).all() and (rows.sizes == rows.sizes[owner]).all()
+    assert (log.kinds == log.kinds[owner]).all() and (log.sizes == log.sizes[owner]).all()
     owners = np.flatnonzero(owner == every)
-    of_moments = np.repeat(owner, rows.counts)
-    others: Any = (column[owners] for column in rows[2:])
-    return _Rows(
-        rows.moments[np.argsort(of_moments, kind="stable")],
-        np.bincount(of_moments, minlength=len(owner))[owners],
-        *others,
+    of_moments = np.repeat(owner, np.diff(log.first))
+    return replace(
+        log.chosen(owners),
+        moments=log.moments[np.argsort(of_moments, kind="stable")],
+        first=offsets(np.bincount(of_moments, minlength=len(owner))[owners]),
     )
 
 

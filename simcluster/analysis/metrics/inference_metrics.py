@@ -59,6 +59,7 @@ def inference_figures(
     # The last micro-batch tells: between two of its tokens all others have had theirs.
     timed = np.diff(ends[:, -1])
     between = np.interp(np.arange(1, asked.tokens), asked.steps, timed) if asked.steps else np.zeros(0)
+    per_token = float(between.mean()) if len(between) else 0.0
     latency = float(first.max() + between.sum())
     sizes, groups = np.array(placed.classes.sizes, dtype=np.float64), placed.cluster.groups
     peak = sum(group.num_devices * group.host.device.peak[matmul] for group in groups)
@@ -67,7 +68,7 @@ def inference_figures(
     return {
         "ttft_s": float(first.mean()),
         "ttft_s_max": float(first.max()),
-        "tpot_s": float(between.mean()) if len(between) else 0.0,
+        "tpot_s": per_token,
         "tpot_first_s": float(between[0]) if len(between) else 0.0,
         "tpot_last_s": float(between[-1]) if len(between) else 0.0,
         "latency_s": latency,
@@ -75,9 +76,7 @@ def inference_figures(
         "tokens_per_s_per_device": throughput / placed.num_ranks,
         "samples_per_s": global_batch / latency,
         "prefill_mfu": prefill.counted / (peak * float(first.max())),
-        "decode_mbu": _decode_bytes(placed, asked) / (bandwidth * float(between.mean()))
-        if len(between)
-        else 0.0,
+        "decode_mbu": _decode_bytes(placed, asked) / (bandwidth * per_token) if per_token else 0.0,
         "prefill_parts_s": _parts(sizes, gaps, 0.0, float(first.max())),
         "decode_parts_s": {
             name: seconds / len(timed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from simcluster.analysis.timeline import InstructionTimes, instruction_times
 from simcluster.deferred_dataclass import dataclass
-from simcluster.engine import ClassTiming, Timing
+from simcluster.engine import Timing
 from simcluster.number_arrays import Ints
 from simcluster.plan import ServerPlan
 from simcluster.program import WITH_SERVER, Instruction, InstructionKind, PlacedProgram, ServerCall
@@ -63,9 +63,8 @@ class _Servers:
     @cached_property
     def workers(self) -> list[int]:
         """The classes of workers."""
-        representatives = self.placed.classes.representatives
         active = set(self.servers.active)
-        return [index for index, rank in enumerate(representatives) if rank in active]
+        return [index for rank, index in self._class_of_rank.items() if rank in active]
 
     @cached_property
     def _class_of_rank(self) -> Mapping[int, int]:
@@ -77,8 +76,7 @@ class _Servers:
 
     def worker_end(self, index: int) -> int:
         """When a worker is through with its last step."""
-        timing: ClassTiming = self.timing.classes[index]
-        return max(int(ends[-1]) for ends in timing.ends if len(ends))
+        return max(int(ends[-1]) for ends in self.timing.classes[index].ends if len(ends))
 
     def _executed(self, index: int) -> Iterator[tuple[Instruction, Ints, Ints]]:
         """What a class does: every instruction, and the starts and ends of its executions."""
@@ -88,11 +86,7 @@ class _Servers:
 
     def gate_wait(self, index: int) -> int:
         """Nanoseconds in which a worker stands at some gate; several at once count once."""
-        return _covered(
-            (starts, ends)
-            for instruction, starts, ends in self._executed(index)
-            if instruction.action is InstructionKind.GATE
-        )
+        return self._covered(index, lambda instruction: instruction.action is InstructionKind.GATE)
 
     def _moved(self, index: int, action: InstructionKind, server: int) -> Iterator[tuple[Instruction, Ints]]:
         """What a worker pushes to a server or pulls from it, and when these begin."""
@@ -141,14 +135,10 @@ class _Servers:
 
     def servers_busy(self) -> Iterator[dict[str, Any]]:
         """What every server holds, gets and gives in a step, and for how much of it its processors work."""
-        program, classes = self.placed.program, self.placed.classes
+        program, classes, cluster = self.placed.program, self.placed.classes, self.placed.cluster
         for server in range(self.servers.num_servers):
             rank = self.servers.rank_of(server)
-            worked = _covered(
-                (starts, ends)
-                for instruction, starts, ends in self._executed(self._class_of_rank[rank])
-                if instruction.works
-            )
+            worked = self._covered(self._class_of_rank[rank], lambda instruction: bool(instruction.works))
             moved = {
                 action: sum(
                     instruction.num_bytes * classes.sizes[index]
@@ -157,26 +147,22 @@ class _Servers:
                 )
                 for action in WITH_SERVER
             }
+            residents = program.parts[program.part_of(rank)].residents
             yield {
                 "rank": rank,
-                "host": self.placed.cluster.groups[
-                    int(self.placed.cluster.group_of(np.array([rank]))[0])
-                ].host.name,
+                "host": cluster.groups[int(cluster.group_of(np.array([rank]))[0])].host.name,
                 "keys": len(list(self.servers.shards_of(server))),
-                "memory_bytes": sum(
-                    buffer.num_bytes for buffer in program.parts[program.part_of(rank)].residents
-                ),
+                "memory_bytes": sum(buffer.num_bytes for buffer in residents),
                 "pushed_bytes": moved[InstructionKind.PUSH],
                 "pulled_bytes": moved[InstructionKind.PULL],
                 "work_s": worked * 1e-9 / self.steps,
                 "busy": worked / self.timing.end,
             }
 
-
-def _covered(spans: Iterable[tuple[Ints, Ints]]) -> int:
-    """The length of the union of spans, of which these are starts and ends."""
-    nothing = np.zeros((2, 0), dtype=np.int64)
-    starts, ends = np.concatenate([nothing, *map(np.stack, spans)], axis=1)
-    order = np.argsort(starts, kind="stable")
-    reached = np.maximum.accumulate(np.concatenate([[0], ends[order][:-1]]))[: len(order)]
-    return int(np.maximum(ends[order] - np.maximum(starts[order], reached), 0).sum())
+    def _covered(self, index: int, chosen: Callable[[Instruction], bool]) -> int:
+        """Nanoseconds in which a class runs any of the chosen instructions."""
+        own = [np.stack(times) for instruction, *times in self._executed(index) if chosen(instruction)]
+        starts, ends = np.concatenate([np.zeros((2, 0), dtype=np.int64), *own], axis=1)
+        order = np.argsort(starts, kind="stable")
+        reached = np.maximum.accumulate(np.concatenate([[0], ends[order][:-1]]))[: len(order)]
+        return int(np.maximum(ends[order] - np.maximum(starts[order], reached), 0).sum())

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.analysis.memory_usage import RULE, HostMemory, overall_verdict
+from simcluster.analysis.memory_usage import RULE, overall_verdict
 from simcluster.analysis.timeline import PARTS, WAITS, StepBreakdown, break_down
 from simcluster.engine import Timing
 from simcluster.model import Flops
@@ -26,17 +26,17 @@ def summarise_run(
     needed: Flops,
     matmul: DType,
     host: HostCalls,
-    hosts: Sequence[HostMemory],
     memory: Sequence[Mapping[str, Any]],
+    hosts: Sequence[Mapping[str, Any]],
     dispatch: Mapping[str, float] | None,
     assumed: Sequence[Mapping[str, str]],
 ) -> dict[str, Any]:
     """The result document of a run of so many ``steps``: SI units, numbers as numbers.
 
     ``needed`` are the FLOPs of a step of the model, ``matmul`` the format that matrix units multiply,
-    ``memory`` the peaks with their verdicts, ``assumed`` what the run leans on without a measurement.
-    Times are per step; figures without suffix are means over ranks, ``_max`` the largest of any class.
-    ``host_memory_bytes``, only where anything is offloaded, has what hosts hold for their devices.
+    ``memory`` and ``hosts`` the peaks with their verdicts, ``assumed`` what the run leans on without a
+    measurement. Times are per step; figures without suffix are means over ranks, ``_max`` the largest of any
+    class. ``host_memory_bytes``, only where anything is offloaded, has what hosts hold for their devices.
     ``slowed_s`` is what kernels took longer because communication ran beside them.
     ``mfu`` and ``hfu`` are shares of the peak in the format that matrix units multiply (fp8 where layers do,
     though attention and head then still run in a slower one): the convention that never flatters. A changed
@@ -57,7 +57,6 @@ def summarise_run(
     )
     cut = _step(placed, timing, steps)
     mean, most = cut.of(_mean_over(placed.classes.sizes)), cut.of(lambda seconds: float(seconds.max()))
-    beside = [host.peak() for host in hosts]
     done = placed.flops(steps) * (1 / steps)
     wait, compute = mean.parts["pipeline_wait_s"], mean.parts["compute_s"]
     return {
@@ -79,8 +78,8 @@ def summarise_run(
         **({"groups": _groups(placed, cut)} if cluster.mixed else {}),
         "peak_memory_bytes": memory,
         "peak_memory_bytes_max": max(entry["total"] for entry in memory),
-        **({"host_memory_bytes": beside} if beside else {}),
-        **overall_verdict(memory, beside),
+        **({"host_memory_bytes": hosts} if hosts else {}),
+        **overall_verdict(memory, hosts),
         "verdict_rule": RULE,
         "num_ranks": ranks,
         "num_classes": len(placed.classes),

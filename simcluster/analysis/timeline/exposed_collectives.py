@@ -48,7 +48,7 @@ def _charge(by_entry: Ints, piece: GapPieces, left_out: int, sizes: Ints, group:
         first = int(part.begins[np.searchsorted(part.begins, last, side="right") - 1])
         rows = slice(first, int(last) + 1)
         _, begun = group.begins(np.arange(first, int(last) + 1), slice(of_column, of_column + 1))
-        under_way = np.minimum(group.ends[rows, of_column], until) - np.maximum(begun[:, 0], since)
-        under_way = np.maximum(under_way, 0)
+        begun = np.maximum(begun[:, 0], since)
+        under_way = np.maximum(np.minimum(group.ends[rows, of_column], until) - begun, 0)
         under_way[-1] += until - since - under_way.sum()
         by_entry[rows] += under_way * sizes[of_column]

@@ -56,8 +56,8 @@ def documents_of(built: BuiltScenario, timing: Timing, account: AllocationAccoun
         needed=_step_flops(built),
         matmul=plan.numerics.matmul,
         host=HostCalls.of(plan),
-        hosts=hosts,
         memory=peaks,
+        hosts=[host.peak() for host in hosts],
         dispatch=dispatch_counts(placed, plan.execution.dispatch) if plan.pieces else None,
         assumed=assumptions(placed, built.scenario.framework, spec.run),
     )
