@@ -109,6 +109,9 @@ class Pool:
     def rename(self, names: Ints, others: Ints) -> None:
         """Gives what was taken under some names other ones, which are not in use."""
         taken = self.blocks.taken
+        if self.compiled:
+            taken[names], taken[others] = 0, taken[names]
+            return
         kept = [taken[name] for name in names]
         for name in names:
             taken[name] = 0
@@ -118,14 +121,21 @@ class Pool:
     def _make_room(self, num_requests: int) -> None:
         """Each may cut a block, and reserve one."""
         blocks, size = self.blocks, len(self.blocks.lengths)
-        lacking = blocks.totals[USED] + 2 * num_requests + 2 - size
-        if lacking > 0 and self.compiled:
-            more = self._zeros(max(lacking, size))
-            items, *columns = (np.append(column, more) for column in (blocks.keys.items, *blocks[1:8]))
+        needed = blocks.totals[USED] + 2 * num_requests + 2
+        if needed > size and self.compiled:
+            items, *columns = (
+                self._longer(column, max(needed, 2 * size)) for column in (blocks.keys.items, *blocks[1:8])
+            )
             self.blocks = Blocks._make([Keys(items, blocks.keys.count), *columns, *blocks[8:]])
-        elif lacking > 0:
+        elif needed > size:
             for column in blocks[2:8]:
-                column.extend(self._zeros(lacking))
+                column.extend([0] * (needed - size))
+
+    def _longer(self, column: Ints, size: int) -> Ints:
+        known = self.blocks.totals[USED] + 1
+        longer = np.zeros(size, dtype=np.int64)
+        longer[:known] = column[:known]
+        return longer
 
     def _column(self, values: Ints) -> Column:
         return values if self.compiled else values.tolist()
