@@ -54,12 +54,12 @@ class GroupTiming:
     """What the classes of a group did: when the entries of all streams, one stream after another as
     ``part.begins`` says, were over: ``ends`` [entries + 1, classes], the last row 0, the end of ``NOTHING``.
 
-    ``begun`` is by stream when communication started. ``slowed`` has the segments of those classes that have
+    ``communication_starts`` are by stream. ``slowed`` has the segments of those classes that have
     any.
     """
 
     group: PricedGroup
-    begun: Sequence[CommunicationStarts]
+    communication_starts: Sequence[CommunicationStarts]
     ends: Ints
     slowed: Mapping[int, SlowedSegments]
 
@@ -83,7 +83,7 @@ class GroupTiming:
         part, ready = self.group.part, self.ready(entries, columns)
         streams, starts = part.communicates[entries], ready.copy()
         for number in np.flatnonzero(np.bincount(streams + 1)[1:]).tolist():
-            own, begun = np.flatnonzero(streams == number), self.begun[number]
+            own, begun = np.flatnonzero(streams == number), self.communication_starts[number]
             rows, meeting = entries[own] - part.begins[number], begun.meeting[columns]
             if isinstance(columns, slice):
                 starts[own] = begun.times[rows].take(meeting, axis=1)
@@ -93,14 +93,16 @@ class GroupTiming:
 
     def chosen(self, columns: Sequence[int]) -> GroupTiming:
         """The times of entries of some columns only."""
-        begun = [CommunicationStarts(own.times, own.meeting[columns]) for own in self.begun]
+        begun = [CommunicationStarts(own.times, own.meeting[columns]) for own in self.communication_starts]
         return GroupTiming(self.group, begun, self.ends[:, columns], {})
 
     def are_alike(self, one: int, other: int) -> bool:
         """Whether two columns are certainly of classes that did everything at the same times."""
         if self.slowed.keys() & {one, other} or not np.array_equal(self.ends[:, one], self.ends[:, other]):
             return False
-        return all(np.array_equal(*begun.times.T[begun.meeting[[one, other]]]) for begun in self.begun)
+        return all(
+            np.array_equal(*begun.times.T[begun.meeting[[one, other]]]) for begun in self.communication_starts
+        )
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,17 @@ class JobSpec(Section):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a user should know: files that are gone with a host are read all the same."""
+        """What a user should know of failures: what of them is left out."""
+        failures = bool(self.failures.causes or self.failures.events)
+        rejoins = self.launch is not None and self.launch.recovery and failures
+        again = (
+            "with job.launch.recovery, too, all processes of the run over days start again after a failure"
+        )
+        return (*((again,) if rejoins else ()), *self._gone_files)
+
+    @property
+    def _gone_files(self) -> tuple[str, ...]:
+        """That files that are gone with a host are read all the same."""
         if self.checkpoints is None or not self.failures.take_hosts:
             return ()
         match self.checkpoints.storage:

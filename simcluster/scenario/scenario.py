@@ -162,6 +162,8 @@ class Scenario:
             if workload.cluster is not None and workload.cluster.hardware != cluster.hardware:
                 ours, theirs = (_title(hardware) for hardware in (cluster, workload.cluster))
                 remark = f"tenant '{name}' runs on {ours}, not on {theirs} as in its file"
+            elif workload.cluster is not None and workload.cluster.changes:
+                remark = f"tenant '{name}' runs without the cluster.changes of its file"
         assert isinstance(workload, TenantWorkloadSpec)
         own = cluster.model_copy(update={"hosts": len(hosts), "own_hosts": None, "changes": ()})
         try:

@@ -172,6 +172,10 @@ def sparse_config(model):
     return deepseek_config(model) | sizes | {"model_type": "deepseek_v32"}
 
 
+def glm_config(model):
+    return sparse_config(model) | {"model_type": "glm_moe_dsa"}
+
+
 def kimi_config(model):
     return deepseek_config(model) | {"model_type": "kimi_k2"}
 
@@ -182,6 +186,7 @@ CONFIGS = {
     "qwen3-30b-a3b": qwen3_moe_config,
     "qwen3-235b-a22b": qwen3_moe_config,
     "deepseek-v3.2": sparse_config,
+    "glm-5": glm_config,
     "deepseek": deepseek_config,
     "kimi": kimi_config,
     "llama": llama_config,

@@ -49,7 +49,7 @@ def assert_all_agree(built, **more):
     assert not reference.many
     for one in reference.classes:
         # The processes record when kernels start, which others are taken to do when they are ready.
-        for begun, starts in zip(one.group.begun, one.starts, strict=True):
+        for begun, starts in zip(one.group.communication_starts, one.starts, strict=True):
             assert np.array_equal(begun.times[:, one.column], starts)
     for method, count in WAYS:
         timing = timed(built, method, count, **more)

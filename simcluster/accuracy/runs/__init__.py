@@ -9,8 +9,8 @@ from simcluster.accuracy.runs.error_picture import runs_html
 from simcluster.accuracy.runs.grouping import RunGrouping
 from simcluster.accuracy.runs.predict import RunFigure, RunPrediction, predict_runs
 from simcluster.accuracy.runs.report import runs_csv, runs_markdown, runs_text
-from simcluster.accuracy.runs.row import COLUMNS, MeasuredRun, read_runs
-from simcluster.accuracy.runs.translate import RunScenario, run_scenario_yaml, scenario_of
+from simcluster.accuracy.runs.rows import COLUMNS, MeasuredRun, read_runs
+from simcluster.accuracy.runs.scenarios import RunScenario, run_scenario_yaml, scenario_of
 
 __all__ = [
     "COLUMNS",

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from simcluster.accuracy.runs.row import MeasuredRun
-from simcluster.accuracy.runs.words import known_words
+from simcluster.accuracy.runs.rows import MeasuredRun
+from simcluster.accuracy.runs.scenarios import known_words
 from simcluster.work import DType
 
 _COUNTED = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from simcluster.accuracy.runs.row import MeasuredRun
+from simcluster.accuracy.runs.rows import MeasuredRun
 
 
 class RunGrouping(enum.StrEnum):

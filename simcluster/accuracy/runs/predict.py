@@ -13,8 +13,8 @@ from simcluster.accuracy.hardware import HardwareSpec, named_hardware
 from simcluster.accuracy.prediction import FigurePrediction
 from simcluster.accuracy.runs.first_step import first_step_peaks
 from simcluster.accuracy.runs.flop_rate import implied_step, states_flop_rate
-from simcluster.accuracy.runs.row import MeasuredRun
-from simcluster.accuracy.runs.translate import framework_of, scenario_of
+from simcluster.accuracy.runs.rows import MeasuredRun
+from simcluster.accuracy.runs.scenarios import framework_of, scenario_of
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario

@@ -15,7 +15,7 @@ from simcluster.accuracy.report import farthest_off, not_predicted
 from simcluster.accuracy.runs.grouping import RunGrouping
 from simcluster.accuracy.runs.predict import RunFigure, RunPrediction
 from simcluster.accuracy.runs.ranking import rank_plans, rank_publishers
-from simcluster.accuracy.runs.row import COLUMNS
+from simcluster.accuracy.runs.rows import COLUMNS
 from simcluster.accuracy.summary import FIGURES, Errors, worst
 from simcluster.draw import Column, csv_text, quantities, render_text, text_table
 

@@ -69,7 +69,8 @@ class Transfer:
         if not self.late:
             return self.latency_ns
         lates = [late for late in self.late if late.for_good or not for_good]
-        left, at = Fraction(1), now
+        left: Fraction | int = 1
+        at = now
         moments = {time for late in lates for time in (late.begin, late.end) if time and time > now}
         for moment in (*sorted(moments), NEVER):
             whole = self.latency_ns + sum(late.delay for late in lates if late.holds(at))

@@ -32,7 +32,7 @@ class GroupRows:
     paces: Ints
     times: slice
     kinds: Sequence[Records]
-    begun: Sequence[tuple[slice, Ints]]
+    meeting_rows: Sequence[tuple[slice, Ints]]
 
     def ends(self, arrays: Arrays) -> Ints:
         """Its own [entries + 1, classes] of all ends."""
@@ -42,7 +42,7 @@ class GroupRows:
         """Its own of all starts, by stream."""
         return [
             CommunicationStarts(arrays.begun[rows].reshape(-1, int(meeting.max()) + 1), meeting)
-            for rows, meeting in self.begun
+            for rows, meeting in self.meeting_rows
         ]
 
 

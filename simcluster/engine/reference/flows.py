@@ -102,9 +102,10 @@ class Network:
         row = self._row(phase.vector)
         now = int(self.env.now)
         flow = Flow(row, phase.vector, phase.cap, phase.num_bytes, now, simpy.Event(self.env))
-        alone = not any(self._users[link] for link, _ in row)
-        for link, _ in row:
-            self._users[link][flow] = None
+        users = [self._users[link] for link, _ in row]
+        alone = not any(users)
+        for there in users:
+            there[flow] = None
         self._active[flow] = None
         # Others that start at this very instant may slow what would end in it.
         if alone and _span(flow, rate := self._rate_alone(flow)):
@@ -116,9 +117,10 @@ class Network:
     def _finish(self, flow: Flow) -> None:
         """Takes a flow off its links; who shared one with it is looked at again."""
         del self._active[flow]
-        for link, _ in flow.row:
-            del self._users[link][flow]
-        if any(self._users[link] for link, _ in flow.row):
+        users = [self._users[link] for link, _ in flow.row]
+        for there in users:
+            del there[flow]
+        if any(users):
             self._touch(flow.row)
 
     def _row(self, vector: int) -> Row:

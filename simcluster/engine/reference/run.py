@@ -149,7 +149,7 @@ class _Run:
             for number, stream in enumerate(own):
                 rows = group.part.entries(number)
                 starts[rows, column], ends[rows, column] = stream.starts, stream.ends
-        of_streams = np.split(starts, group.part.begins[1:-1])
+        of_streams = np.split(starts[:-1], group.part.begins[1:-1])
         begun = [CommunicationStarts(times, np.arange(len(streams))) for times in of_streams]
         slowed = {
             column: slowed_segments(pace)

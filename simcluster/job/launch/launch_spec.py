@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -118,6 +119,15 @@ class LaunchSpec(Section):
 
     costs: StartCostsSpec = StartCostsSpec()
     """Times of the parts of the start."""
+
+    @property
+    def noticed_after(self) -> float | None:
+        """Seconds until a worker that died is missed, in the mean over the time since its last heartbeat;
+        infinite without heartbeats, None where no scheduler waits for them.
+        """
+        if self.method not in SCHEDULED:
+            return None
+        return max(0.0, self.node_timeout - self.costs.heartbeat / 2) if self.heartbeats else math.inf
 
     @model_validator(mode="after")
     def _knows_its_keys(self) -> LaunchSpec:

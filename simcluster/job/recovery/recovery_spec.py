@@ -61,9 +61,9 @@ class RecoverySpec(Section):
     """How a lost device or host is dealt with; where the policy cannot help, the job restarts from the last
     full checkpoint."""
 
-    heartbeat: Duration = 40.0
-    """Time until a lost process is noticed: 40 s is the grace period of a Kubernetes node that is not ready
-    (its docs); MindSpore's MS_NODE_TIMEOUT is 300 s."""
+    heartbeat: Duration | None = None
+    """Time until a lost process is noticed; if absent, as ``job.launch`` says where workers register at a
+    scheduler, or else 40 s, the grace period of a Kubernetes node that is not ready (its docs)."""
 
     collective_timeout: Duration = 10 * MINUTE
     """Timeout of a collective that never completes: 10 min for PyTorch's NCCL process group since 2.2 and for

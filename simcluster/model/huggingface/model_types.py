@@ -149,10 +149,12 @@ def _opt(config: Config) -> Mapping[str, Any]:
     return {}
 
 
-_PART_ROTATED = {"rotary_fraction": ("partial_rotary_factor", "rope_parameters.partial_rotary_factor")}
-_PHI3 = _LLAMA | _PART_ROTATED | {"dropout": "resid_pdrop", "embedding_dropout": "embd_pdrop"}
-_GLM4_MOE = _LLAMA | _PART_ROTATED | {"qkv_bias": "attention_bias", "qk_norm": "use_qk_norm"}
-_SEED = _LLAMA | {"qkv_bias": "attention_bias", "dropout": "residual_dropout"}
+_PART_ROTATED: Mapping[str, Keys] = {
+    "rotary_fraction": ("partial_rotary_factor", "rope_parameters.partial_rotary_factor")
+}
+_PHI3 = {**_LLAMA, **_PART_ROTATED, "dropout": "resid_pdrop", "embedding_dropout": "embd_pdrop"}
+_GLM4_MOE = {**_LLAMA, **_PART_ROTATED, "qkv_bias": "attention_bias", "qk_norm": "use_qk_norm"}
+_SEED = {**_LLAMA, "qkv_bias": "attention_bias", "dropout": "residual_dropout"}
 _SILU = {"hidden_act": ("silu", None)}
 
 _PDROP = {"dropout": 0.1, "embedding_dropout": 0.1, "attention_dropout": 0.1}

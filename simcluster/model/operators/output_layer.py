@@ -148,7 +148,7 @@ class OutputLayerLoss(Operator):
         """All that a part needs itself alone for, then the sum over parts, and what that gives."""
         if split != {"vocab"}:
             return None
-        product = "logits" if self.logits is not self.compute else "out2"
+        product = "narrow" if self.logits is not self.compute else "out2"
         cast = [("cast", Cast(_LOGITS, self.compute, self.logits), (product,), ("out2",))]
         block = self.block
         return Decomposition(

@@ -80,7 +80,7 @@ class _Sparse(Operator):
             backward=self.is_gradient,
         )
         pairs = rule.pairs(seq, keys) // 2
-        # No query finds what another one read: rows of keys, of which latent values are a part.
+        # Every query reads its rows of keys anew; latent values are parts of them.
         rows = batch * heads * pairs * k.shape[-1]
         read = q.num_bytes + ids.num_bytes + rows * k.dtype.itemsize
         if self.is_gradient:

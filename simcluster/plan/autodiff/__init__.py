@@ -3,6 +3,7 @@
 from simcluster.plan.autodiff.backward_split import split_backward
 from simcluster.plan.autodiff.differentiation import (
     GRADIENT_SUM,
+    LOSS_KEY,
     differentiate,
     gradient_name,
     values_needing_gradients,
@@ -13,6 +14,7 @@ from simcluster.plan.autodiff.gradient_accumulation import ALL, accumulate
 __all__ = [
     "ALL",
     "GRADIENT_SUM",
+    "LOSS_KEY",
     "accumulate",
     "differentiate",
     "gradient_name",

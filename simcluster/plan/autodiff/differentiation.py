@@ -27,7 +27,7 @@ from simcluster.model import (
 )
 from simcluster.work import DType
 
-LOSS = "model.graph.loss"
+LOSS_KEY = "model.graph.loss"
 """The key of the loss of a model that is written operator by operator."""
 
 
@@ -205,7 +205,7 @@ def _values(gradients: Sequence[Gradient], owner: str) -> list[str]:
     if len(named) < len(gradients):
         raise PlanError(
             f"{owner} cannot follow the loss, or be it",
-            path=LOSS,
+            path=LOSS_KEY,
             hint="cross entropy makes losses; only sums over ranks, and products with numbers, may follow it",
         )
     return named

@@ -10,6 +10,7 @@ from dataclasses import replace
 from simcluster.errors import PlanError, Problem, SimclusterError
 from simcluster.layout import Mesh
 from simcluster.model import vocabulary_of
+from simcluster.plan.autodiff import LOSS_KEY
 from simcluster.plan.data import check_inputs, micro_batches_of
 from simcluster.plan.diagnostics import check_rates, check_tensors, size_problems
 from simcluster.plan.execution import ExecutionPolicy
@@ -219,9 +220,10 @@ class ManualPlanner(Planner):
 
 def _beneath(error: SimclusterError) -> SimclusterError:
     """The error with key paths of the scenario."""
+    keys = ["loss" if problem.path == LOSS_KEY else problem.path for problem in error.problems]
     return PlanError(
         *(
-            replace(problem, path=f"{PATH}.{problem.path.removeprefix('model.graph.')}".rstrip("."))
-            for problem in error.problems
+            replace(problem, path=f"{PATH}.{key}".rstrip("."))
+            for problem, key in zip(error.problems, keys, strict=True)
         )
     )

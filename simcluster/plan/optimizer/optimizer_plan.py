@@ -70,7 +70,7 @@ class OptimizerPlan:
     @property
     def rules(self) -> Rules:
         """The rule of every parameter, by pattern."""
-        if not self.groups and not self.matrices:
+        if not self.groups and not self.needs_matrices:
             return self.update
         groups = tuple((group.match, group.update) for group in self.groups)
         return Updates(self.update, groups, self.matrices)

@@ -34,12 +34,12 @@ class LookupLaw:
         for _, sums in self._sums(rows):
             total = float(sums[-1])
         points = np.sort(generator.random(count) * total)
-        found = []
+        rows_by_block = []
         for first, sums in self._sums(rows):
             until = np.searchsorted(points, sums[-1], side="right")
-            found.append(first + np.searchsorted(sums, points[:until]))
+            rows_by_block.append(first + np.searchsorted(sums, points[:until]))
             points = points[until:]
-        return np.unique(np.concatenate(found))
+        return np.unique(np.concatenate(rows_by_block))
 
     def _sums(self, rows: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
         """The sums of the shares of all rows up to each, block by block: (first row, sums of the block)."""

@@ -23,7 +23,7 @@ class RuleSpec(Section):
     kind: RuleKind = "adamw"
     """The update rule. lazy_adam and ftrl update only the rows of a table that were looked up, provided its
     gradient comes from a single lookup; all other parameters they update as a whole. muon updates matrices;
-    norms, biases, embeddings and the output layer it leaves to adamw."""
+    norms, biases, convolutions, embeddings and the output layer it leaves to adamw."""
 
     states: StateName | dict[Name, StateName] = "fp32"
     """Number format of the optimizer states, for all or for each: ``{moment1: bf16, moment2: fp8}``. int8 is

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import re
 from typing import Annotated
 
 from pydantic import AliasChoices, Field, model_validator
@@ -20,6 +19,7 @@ class ServerUpdate(enum.StrEnum):
 
 
 _IDS = r"^(uniform|zipf:[0-9]+(\.[0-9]+)?)$"
+"""What ``ids`` look like, for the schema."""
 
 
 class ParameterServerSpec(Section):
@@ -55,7 +55,7 @@ class ParameterServerSpec(Section):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> ParameterServerSpec:
-        if not re.match(_IDS, self.ids):
+        if self.ids != "uniform" and not self._is_zipf:
             raise Refused(
                 f"'{self.ids}' is no distribution of rows",
                 path="ids",
@@ -77,6 +77,13 @@ class ParameterServerSpec(Section):
                 hint="write update: stale_synchronous, or leave it out",
             )
         return self
+
+    @property
+    def _is_zipf(self) -> bool:
+        exponent = self.ids.removeprefix("zipf:")
+        digits = exponent.replace(".", "", 1)
+        ends_in_digits = not exponent.startswith(".") and not exponent.endswith(".")
+        return exponent != self.ids and digits.isascii() and digits.isdecimal() and ends_in_digits
 
     @property
     def exponent(self) -> float:

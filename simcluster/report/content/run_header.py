@@ -229,6 +229,8 @@ def _sharded(sharding: RunDocument) -> str:
     axes = " and ".join(sharding["axes"])
     if not sharding["states"]:
         return ""
+    if sharding["split"] == "parameters":
+        return f", those of a parameter on one rank along {axes}"
     if not sharding["gradients"] and not sharding["weights"]:
         return f" sharded over {axes}"
     what = [name for name in ("weights", "gradients") if sharding[name]]

@@ -112,12 +112,12 @@ def _slack(stages: Sequence[RunDocument], titles: Mapping[int, str]) -> Markup:
         for entry in stage.get("slack", ())
     ]
     note = '<p class="note">slack: how much later something could end without a longer step</p>'
-    titles: list[Column | str] = [
+    heads: list[Column | str] = [
         "",
         "in",
         *quantities("busy", "without slack", "least slack", "median slack"),
     ]
-    table = data_table(titles, rows)
+    table = data_table(heads, rows)
     return folded("slack by stage", note, table) if table else Markup("")
 
 

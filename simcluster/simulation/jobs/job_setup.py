@@ -37,6 +37,9 @@ from simcluster.simulation.jobs.step_times import data_axis
 START_S, COMMUNICATORS_S = 270.0, 30.0
 """A start without ``job.launch``: 5 min in all, as arXiv 2410.21680 assumes; how they are cut is assumed."""
 
+HEARTBEAT_S = 40.0
+"""Until a lost process is missed, where nothing says: a Kubernetes node that is not ready (its docs)."""
+
 WINDOW_S = 30 * 86400.0
 """Lives of components are drawn for so long at a time."""
 
@@ -250,10 +253,25 @@ def _steps_between(every: float | int, step_s: float) -> int:
     return every if isinstance(every, int) else max(1, round(every / step_s))
 
 
+def _noticed_after(spec: JobSpec) -> float:
+    """Seconds until a lost process is missed; PlanError where launch and recovery both say it."""
+    recovery, launch = spec.recovery, spec.launch
+    said = launch.noticed_after if launch else None
+    if recovery.heartbeat is None:
+        return min(HEARTBEAT_S if said is None else said, recovery.collective_timeout)
+    if launch and said is not None and {"node_timeout", "heartbeats"} & launch.model_fields_set:
+        raise PlanError(
+            "job.launch says when a lost process is noticed",
+            path="job.recovery.heartbeat",
+            hint="leave it out, or 'node_timeout' and 'heartbeats' of job.launch",
+        )
+    return recovery.heartbeat
+
+
 def _costs(spec: JobSpec, start: StartUp, load_s: float) -> RecoveryCosts:
     recovery = spec.recovery
     return RecoveryCosts(
-        heartbeat_s=recovery.heartbeat,
+        heartbeat_s=_noticed_after(spec),
         collective_timeout_s=recovery.collective_timeout,
         retry_s=recovery.retry,
         abort_s=recovery.abort,

@@ -28,7 +28,7 @@ from simcluster.program import (
     load_program,
     without_redundant_links,
 )
-from simcluster.simulation.compose import BuiltScenario, build_scenario, run_alone
+from simcluster.simulation.compose import BuiltScenario, build_scenario, run_alone, simulate_tenants
 
 MOST_PLANS = 8
 """Plans with fewer replicas or members that are kept at once."""
@@ -56,7 +56,7 @@ class _LoadedPlan:
         cluster = built.cluster.with_speeds(speeds)
         # Slow processors load the links inside their hosts in another way; no other device does.
         hosts = any(cluster.device(rank).kind == PROCESSOR for rank in slow)
-        slowed = replace(built, cluster=cluster, tenants=())
+        slowed = replace(built, cluster=cluster)
         loads = _loads(slowed) if hosts else self.loads
         classes, fabric = classes_on_links(
             built.program, cluster, built.plan.execution.algorithms, loads=loads
@@ -159,7 +159,9 @@ class StepTimes:
             left = 0 if state.workers else state.lost_replicas
             built = plan.slowed(self.ranks_left(state.slow, left, built))
         steps, samples = built.scenario.spec.run.steps, built.scenario.spec.task.global_batch
-        timing, servers = run_alone(built), built.plan.servers
+        # Tenants are there in every state, and slow devices among those that share links with them.
+        timing = simulate_tenants(built)[0].timing if built.tenants else run_alone(built)
+        servers = built.plan.servers
         if servers is None:
             return StepSummary(max(1, round(timing.end / steps)), samples)
         samples = samples * servers.num_active // servers.num_workers

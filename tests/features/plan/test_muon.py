@@ -59,6 +59,7 @@ def test_owners_of_whole_parameters_hold_all_states_once():
     assert len(names) == len(set(names)) == 4 * 7
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sharding", [{"zero": 0}, {"zero": 1}])
 def test_blockwise_moves_no_matrices_between_tensor_ranks(sharding):
     def gathers(matrices):
@@ -69,14 +70,12 @@ def test_blockwise_moves_no_matrices_between_tensor_ranks(sharding):
     assert any("tensor" in axes for axes in gathers("duplicated"))
 
 
-@pytest.mark.combinations
-@pytest.mark.parametrize("matrices", ["duplicated", "blockwise"])
-@pytest.mark.parametrize("sharding", [{"zero": 1}, WHOLE, "fsdp"], ids=["zero 1", "whole", "fsdp"])
+@pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("model", "mesh"),
+    ("model", "mesh", "sharding", "matrices"),
     [
-        (TINY_GPT, {"pipeline": 2, "data": 2, "tensor": 2}),
-        (MIXTURE, {"data": 2, "expert": 2, "tensor": 2}),
+        (TINY_GPT, {"pipeline": 2, "data": 2, "tensor": 2}, "fsdp", "blockwise"),
+        (MIXTURE, {"data": 2, "expert": 2, "tensor": 2}, WHOLE, "duplicated"),
     ],
     ids=["gpt", "mixture"],
 )
@@ -88,6 +87,7 @@ def test_ranks_step_as_one_device_does(model, mesh, sharding, matrices):
     assert found.agrees, found.fault or found.first_difference
 
 
+@pytest.mark.thorough
 def test_without_a_broadcast_ranks_differ():
     shared = built({"data": 2}, WHOLE, eps=1e-3, learning_rate=0.01)
     assert compare_values(shared.plan, shared.cluster, "float64", 0, shared.program)[1] == ""

@@ -66,6 +66,34 @@ def test_a_listed_failure_and_its_recovery_are_in_the_timeline():
     assert found["interruptions"] == 1
 
 
+@pytest.mark.parametrize(
+    ("launch", "noticed"),
+    [
+        ({"method": "msrun"}, 298.5),  # MS_NODE_TIMEOUT, half an interval of heartbeats behind the last one
+        ({"method": "msrun", "node_timeout": "100 s"}, 98.5),
+        ({"method": "msrun", "heartbeats": False}, 600.0),  # by the collective's time-out
+        ({"method": "torchrun"}, 40.0),
+    ],
+)
+def test_a_lost_process_is_noticed_as_its_launcher_does(launch, noticed):
+    lost = {"events": [{"at": "10 min", "host": 1, "cause": "lost"}]}
+    found = document(scenario(job(failures=lost, launch=launch)))
+    assert found["lost_s"]["lost"]["detect"] == noticed
+
+
+def test_it_is_said_once_when_a_lost_process_is_noticed():
+    recovery = {"heartbeat": "10 s", "checkpoint": CHECKPOINT}
+    with pytest.raises(PlanError, match="says when a lost process is noticed"):
+        document(scenario(job(recovery=recovery, launch={"method": "msrun", "node_timeout": "100 s"})))
+
+
+def test_a_run_over_days_says_that_nobody_waits_for_a_worker():
+    launch, lost = {"method": "msrun", "recovery": True}, {"events": [{"at": "10 min", "host": 1}]}
+    (said,) = scenario(job(failures=lost, launch=launch)).spec.job.remarks
+    assert "all processes of the run over days start again" in said
+    assert scenario(job(launch=launch)).spec.job.remarks == ()
+
+
 @pytest.mark.parametrize("policy", ["restart", "replica", "spare", "memory", "relocate", "shrink"])
 def test_every_policy_recovers(policy):
     recovery = {"policy": policy, "checkpoint": CHECKPOINT, "spares": 4}

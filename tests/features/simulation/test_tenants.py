@@ -71,6 +71,20 @@ def test_two_equal_all_reduces_over_one_trunk_take_the_bytes_over_it_longer():
     assert waits["data"] - waits_alone["data"] > 0.9 * slower
 
 
+def test_a_job_has_its_tenants_beside_it_in_every_state():
+    """A slow device makes the step what the same change of the cluster makes it, tenants included."""
+    mine = tenant_scenario({"data": 16})
+    written = shared(mine, [0, 2], [(mine, [1, 3])]).spec.model_dump(mode="json", exclude_unset=True)
+    slow = {"at": "301 s", "device": 3, "effect": "slow", "factor": 0.2, "lasts": "100 h"}
+    checkpoint = {"every": 10_000_000, "save": "0 s", "load": "0 s"}
+    job = {"steps": 1_000_000, "failures": {"events": [slow]}, "recovery": {"checkpoint": checkpoint}}
+    run = simulate(Scenario.of(written | {"job": job})).documents["job"]
+    written["cluster"]["changes"] = [{"device": 3, "compute": 0.2}]
+    changed = simulate(Scenario.of(written)).documents["summary"]
+    assert run["step_times"][-1][2] == pytest.approx(changed["step_time_s"], abs=1e-9)
+    assert changed["step_time_s"] > changed["tenants"][0]["step_time_alone_s"]
+
+
 def test_who_is_through_begins_again_until_all_are():
     """Beside a tenant of many steps, every step of it meets the short one: not only as many as that has."""
     short, long = tenant_scenario({"data": 16}), tenant_scenario({"data": 16}, steps=6)

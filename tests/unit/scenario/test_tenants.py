@@ -80,6 +80,10 @@ def test_what_a_tenants_file_says_of_its_hardware_is_not_used_silently(path):
     assert note == "tenant 'the other' runs on dgx-h100, not on dgx-a100 as in its file"
     changed(path, "dgx-a100, hosts: 2", "dgx-h100, hosts: 2", "parts/other.yaml")
     assert prepare_notes(path) == []
+    slow = "dgx-h100, hosts: 2, changes: [{device: 1, compute: 0.5}]"
+    changed(path, "dgx-h100, hosts: 2", slow, "parts/other.yaml")
+    (note,) = prepare_notes(path)
+    assert note == "tenant 'the other' runs without the cluster.changes of its file"
 
 
 def prepare_notes(path):

@@ -89,3 +89,17 @@ def test_one_barrier_has_product_and_loss_in_one():
     (node,) = spread.block_of(spread.instances[-1]).nodes
     assert (node.operator.kind, node.operator.block) == ("output_layer_loss", 16)
     assert node.inputs[1:] == ("logits.weight", "targets")
+
+
+def test_logits_before_their_cast_have_a_name_of_their_own():
+    """Otherwise the fp32 logits would count as what the product made, with half of their bytes."""
+    model = Transformer(
+        layers=4, hidden=8, heads=2, kv_heads=2, head_dim=4, ffn=16, vocab=32, logits=DType.FP32
+    )
+    placed = place(model.graph(1, 4, DType.BF16, 4), (2, 2))
+    spread = spread_vocabulary(placed, OPERATORS, "one_barrier", 2)
+    (node,) = spread.block_of(spread.instances[-1]).nodes
+    parts = node.operator.decompose(frozenset({"vocab"})).parts
+    made = {value for *_, values in parts for value in values}
+    inside = {f"{node.name}.{value}" for value in made if not value.startswith("out")}
+    assert inside.isdisjoint(node.outputs)

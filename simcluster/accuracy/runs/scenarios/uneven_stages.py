@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from simcluster.accuracy.runs.row import MeasuredRun
+from simcluster.accuracy.runs.rows import MeasuredRun
 
 _IDLE = re.compile(r"noop-layers=([0-9,]+)")
 _LISTED = re.compile(r"num-layer-list=([0-9]+(?:,[0-9]+)+)")

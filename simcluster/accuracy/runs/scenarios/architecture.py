@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from simcluster.accuracy.runs.mixture import stated_experts, stated_numbers
-from simcluster.accuracy.runs.row import MeasuredRun
-from simcluster.accuracy.runs.uneven_stages import idle_layers
-from simcluster.accuracy.runs.words import known_words
+from simcluster.accuracy.runs.rows import MeasuredRun
+from simcluster.accuracy.runs.scenarios.mixture import stated_experts, stated_numbers
+from simcluster.accuracy.runs.scenarios.uneven_stages import idle_layers
+from simcluster.accuracy.runs.scenarios.words import known_words
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.model import ModelSpec

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcluster.accuracy.runs import scenario_of
-from simcluster.accuracy.runs.offloading import offloading_of
+from simcluster.accuracy.runs.scenarios.offloading import offloading_of
 from simcluster.errors import PlanError
 from simcluster.scenario import Scenario
 from tests.support.published_runs import run_of

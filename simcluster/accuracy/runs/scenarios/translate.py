@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from simcluster.accuracy.hardware import HardwareSpec, named_hardware
-from simcluster.accuracy.runs.adapters import adapters_of
-from simcluster.accuracy.runs.architecture import architecture_of, with_known_sizes
-from simcluster.accuracy.runs.cluster_section import stated_cluster
-from simcluster.accuracy.runs.offloading import offloading_of
-from simcluster.accuracy.runs.parallel_section import parallel_plan
-from simcluster.accuracy.runs.recomputation import recomputation_of
-from simcluster.accuracy.runs.row import MeasuredRun
-from simcluster.accuracy.runs.words import FrameworkWords, known_words
+from simcluster.accuracy.runs.rows import MeasuredRun
+from simcluster.accuracy.runs.scenarios.adapters import adapters_of
+from simcluster.accuracy.runs.scenarios.architecture import architecture_of, with_known_sizes
+from simcluster.accuracy.runs.scenarios.cluster_section import stated_cluster
+from simcluster.accuracy.runs.scenarios.offloading import offloading_of
+from simcluster.accuracy.runs.scenarios.parallel_section import parallel_plan
+from simcluster.accuracy.runs.scenarios.recomputation import recomputation_of
+from simcluster.accuracy.runs.scenarios.word_entries import FrameworkWords
+from simcluster.accuracy.runs.scenarios.words import known_words
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.plan import FrameworkSpec

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.accuracy.runs import scenario_of
-from simcluster.accuracy.runs.uneven_stages import balanced_layers
+from simcluster.accuracy.runs.scenarios.uneven_stages import balanced_layers
 from simcluster.scenario import Scenario
 from tests.support.published_runs import run_of
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from simcluster.accuracy.runs.row import MeasuredRun
-from simcluster.accuracy.runs.uneven_stages import multi_token_stages, stage_layers
-from simcluster.accuracy.runs.words import known_words
+from simcluster.accuracy.runs.rows import MeasuredRun
+from simcluster.accuracy.runs.scenarios.uneven_stages import multi_token_stages, stage_layers
+from simcluster.accuracy.runs.scenarios.words import known_words
 from simcluster.accuracy.table import parse_whole
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError

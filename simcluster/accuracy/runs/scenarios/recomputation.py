@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from simcluster.accuracy.runs.row import MeasuredRun
-from simcluster.accuracy.runs.words import RecomputedPartWords, known_words
+from simcluster.accuracy.runs.rows import MeasuredRun
+from simcluster.accuracy.runs.scenarios.word_entries import RecomputedPartWords
+from simcluster.accuracy.runs.scenarios.words import known_words
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.plan import layers_by_block_method

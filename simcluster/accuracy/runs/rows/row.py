@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from simcluster.accuracy.runs.spelling import plain_cells
+from simcluster.accuracy.runs.rows.spelling import plain_cells
 from simcluster.accuracy.table import CellError, parse_count, parse_figure, read_table
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import Problem

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-from simcluster.accuracy.runs.row import MeasuredRun
-from simcluster.accuracy.runs.words import known_words
+from simcluster.accuracy.runs.rows import MeasuredRun
+from simcluster.accuracy.runs.scenarios.words import known_words
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from simcluster.accuracy.hardware import HardwareSpec, hardware_of
-from simcluster.accuracy.runs.row import MeasuredRun
+from simcluster.accuracy.runs.rows import MeasuredRun
 from simcluster.accuracy.stated_network import stated_cards
 from simcluster.cluster import Host, Wiring, load_cluster
 from simcluster.errors import PlanError

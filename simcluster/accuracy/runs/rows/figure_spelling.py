@@ -92,17 +92,17 @@ def _metric(name: str, unit: str) -> str:
     def says(expression: re.Pattern[str]) -> bool:
         return any(map(expression.fullmatch, words))
 
-    each = "_per_gpu" if says(_DEVICE) else ""
+    per_device = "_per_gpu" if says(_DEVICE) else ""
     if says(_UTILISATION):
         return "hfu" if says(_HARDWARE) else "mfu"
     if says(_FLOPS):
-        if says(_ALL) and not each:
+        if says(_ALL) and not per_device:
             return "aggregate_tflops"
         return "hw_tflops_per_gpu" if says(_HARDWARE) else "model_tflops_per_gpu"
     if says(_TOKENS):
-        return f"tokens_per_s{each}"
+        return f"tokens_per_s{per_device}"
     if says(_SAMPLES):
-        return f"samples_per_s{each}"
+        return f"samples_per_s{per_device}"
     if says(_MEMORY):
         return "activation_mem" if "activation" in name else "peak_mem"
     if says(_TIME) and says(_STEP):

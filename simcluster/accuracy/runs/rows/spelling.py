@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from simcluster.accuracy.runs.figure_spelling import plain_figure
+from simcluster.accuracy.runs.rows.figure_spelling import plain_figure
 
 UNSTATED = ("", "-", "--", "?", "n/a", "na", "nan", "null", "unknown", "unstated", "not stated")
 """How cells say that nothing is known."""

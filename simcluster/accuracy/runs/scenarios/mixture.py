@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from simcluster.accuracy.runs.row import MeasuredRun
+from simcluster.accuracy.runs.rows import MeasuredRun
 from simcluster.errors import PlanError
 
 _COUNT = re.compile(r"(\d+) ?(?:routed )?(?:experts|e\b)|(?:experts|\be|moe)[-_ ]?[:=] ?(\d+)", re.IGNORECASE)
