@@ -138,7 +138,10 @@ def wait_times(placed: PlacedProgram, timing: Timing, steps: int) -> dict[str, f
     every = {
         **mean.exposed,
         "kernels beside communication": mean.parts["slowed_s"],
-        **{name.removesuffix("_s").replace("_", " "): mean.parts[name] for name in WAITS},
+        "pipeline wait": mean.parts["pipeline_wait_s"],
+        "offload wait": mean.parts["offload_wait_s"],
+        "input wait": mean.parts["input_wait_s"],
+        "idle": mean.parts["idle_s"],
     }
     return {name: lost for name, lost in sorted(every.items()) if lost}
 
