@@ -39,7 +39,7 @@ def plan_of(
     }
     parallel = {
         "mesh": MESH,
-        "roles": {"batch": "a", "spare": "b"},
+        "roles": {"batch": "a", "experts": "b"},
         "recipe": "data",
         "strategies": strategies,
         "uneven": "pad" if sizes.uneven else "refuse",
