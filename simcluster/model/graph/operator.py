@@ -243,6 +243,17 @@ class Decomposition:
 
     parts: tuple[tuple[str, Operator | Movement, tuple[str, ...], tuple[str, ...]], ...]
 
+    def work(self, inputs: Sequence[TensorType]) -> tuple[Work, ...]:
+        """The kernels of the primitives on one device, where nothing is moved."""
+        types = {f"in{index}": kind for index, kind in enumerate(inputs)}
+        works: list[Work] = []
+        for _, part, names, made in self.parts:
+            kinds = [types[name] for name in names]
+            types.update(zip(made, kinds if isinstance(part, Movement) else part.infer(kinds), strict=True))
+            if not isinstance(part, Movement):
+                works += part.work(kinds, [types[name] for name in made])
+        return tuple(works)
+
 
 def memory_bound(
     kernel: Kernel,

@@ -16,7 +16,7 @@ import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims
-from simcluster.model.graph import Array, Decomposition, MemoryPass, Operator, Region, TensorType
+from simcluster.model.graph import Array, Decomposition, MemoryPass, Region, TensorType
 from simcluster.model.operators.clip import SumOfSquares
 from simcluster.model.operators.optimizer import AdamUpdate, OptimizerOperator
 from simcluster.work import DType, Kernel, Work
@@ -43,13 +43,7 @@ class Lamb(AdamUpdate):
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
         """The kernels of its primitives: the norms must be known before anything is stepped."""
-        types = {f"in{index}": kind for index, kind in enumerate(inputs)}
-        works: list[Work] = []
-        for _, part, names, made in self._parts():
-            kinds = [types[name] for name in names]
-            types.update(zip(made, part.infer(kinds), strict=True))
-            works += part.work(kinds, [types[name] for name in made])
-        return tuple(works)
+        return self._primitives.work(inputs)
 
     def step(self, weights: Array, grad: Array, states: tuple[Array, ...], step: int) -> tuple[Array, ...]:
         """The whole algorithm on a whole parameter."""
@@ -60,16 +54,19 @@ class Lamb(AdamUpdate):
 
     def decompose(self, split: frozenset[str]) -> Decomposition | None:
         """Direction, squares and step."""
-        return Decomposition(self._parts()) if split == {"elements"} else None
+        return self._primitives if split == {"elements"} else None
 
-    def _parts(self) -> tuple[tuple[str, Operator, tuple[str, ...], tuple[str, ...]], ...]:
+    @property
+    def _primitives(self) -> Decomposition:
         direction = LambDirection(self.weight_decay, self.beta1, self.beta2, self.eps)
         made = ("out0",) if self.cast is None else ("out0", "out3")
         squares = ("weights.square", "direction.square")
-        return (
-            ("direction", direction, ("in0", "in1", "in2", "in3"), ("direction", "out1", "out2")),
-            ("squares", SumOfSquares(2), ("in0", "direction"), squares),
-            ("step", LambStep(self.learning_rate, self.cast), ("in0", "direction", *squares), made),
+        return Decomposition(
+            (
+                ("direction", direction, ("in0", "in1", "in2", "in3"), ("direction", "out1", "out2")),
+                ("squares", SumOfSquares(2), ("in0", "direction"), squares),
+                ("step", LambStep(self.learning_rate, self.cast), ("in0", "direction", *squares), made),
+            )
         )
 
 

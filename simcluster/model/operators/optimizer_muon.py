@@ -22,7 +22,6 @@ from simcluster.model.graph import (
     Array,
     Decomposition,
     MemoryPass,
-    Operator,
     Region,
     TensorType,
     memory_bound,
@@ -109,13 +108,7 @@ class Muon(Update):
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
         """The kernels of its primitives."""
-        types = {f"in{index}": kind for index, kind in enumerate(inputs)}
-        works: list[Work] = []
-        for _, part, names, made in self._parts():
-            kinds = [types[name] for name in names]
-            types.update(zip(made, part.infer(kinds), strict=True))
-            works += part.work(kinds, [types[name] for name in made])
-        return tuple(works)
+        return self._primitives.work(inputs)
 
     def step(self, weights: Array, grad: Array, states: tuple[Array, ...], step: int) -> tuple[Array, ...]:
         """The whole algorithm on a whole parameter, block by block."""
@@ -128,14 +121,17 @@ class Muon(Update):
 
     def decompose(self, split: frozenset[str]) -> Decomposition | None:
         """Momentum, iteration and step."""
-        return Decomposition(self._parts()) if split == {"elements"} else None
+        return self._primitives if split == {"elements"} else None
 
-    def _parts(self) -> tuple[tuple[str, Operator, tuple[str, ...], tuple[str, ...]], ...]:
+    @property
+    def _primitives(self) -> Decomposition:
         made = ("out0",) if self.cast is None else ("out0", "out2")
-        return (
-            ("momentum", self._momentum, ("in1", "in2"), ("direction", "out1")),
-            ("newton_schulz", self._iteration, ("direction",), ("orthogonal",)),
-            ("step", self._step, ("in0", "orthogonal"), made),
+        return Decomposition(
+            (
+                ("momentum", self._momentum, ("in1", "in2"), ("direction", "out1")),
+                ("newton_schulz", self._iteration, ("direction",), ("orthogonal",)),
+                ("step", self._step, ("in0", "orthogonal"), made),
+            )
         )
 
     @property

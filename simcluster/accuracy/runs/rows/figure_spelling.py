@@ -46,13 +46,16 @@ _SECONDS = {
     "milliseconds": 1e-3,
     "s": 1.0,
     "sec": 1.0,
+    "second": 1.0,
     "seconds": 1.0,
     "min": 60.0,
     "minutes": 60.0,
     "minute": 60.0,
     "h": 3600.0,
     "hour": 3600.0,
+    "hours": 3600.0,
     "day": 86400.0,
+    "days": 86400.0,
 }
 _TERAFLOPS = {"g": 1e-3, "t": 1.0, "p": 1e3, "e": 1e6}
 _SIZES = ("GiB", "GB", "MiB", "MB")

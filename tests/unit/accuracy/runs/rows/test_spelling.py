@@ -77,6 +77,7 @@ def test_spellings_mean_the_same(tmp_path, column, spelt, plain):
         ("samples per minute", "1920", "", 0.5),
         ("iteration_time_ms", "500", "", 0.5),
         ("s/it", "0.5", "", 0.5),
+        ("time per step", "0.5", "hours", 1800.0),
         ("elapsed time per iteration (ms)", "500", "ms", 0.5),
         ("time_to_train", "1", "days", 86400 * 16 * 128 / 300e9),
     ],
