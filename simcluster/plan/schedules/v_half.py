@@ -52,15 +52,20 @@ class BuildingBlock:
 
     @property
     def vocabulary_passes(self) -> Iterator[tuple[int, str, int]]:
-        """Behind which pass all stages have those of the vocabulary: when that begins, kind and chunk."""
+        """Behind which pass all stages have those of the vocabulary: when that begins, kind and chunk.
+
+        Passes of a stage do not take equally long. So the passes that all stages share stand as late as
+        the two barriers let them, and those of the embedding a period apart: stages that are ahead at one
+        time and behind at another do not wait for each other at each of them.
+        """
         last = self.num_stages - 1
         there = THERE * last + self.turns[0]
         loss = there + BACK * last
         end = loss + self.turns[1] + THERE * last + self.turns[2] + BACK * last
-        yield -2, FORWARD, INPUT_LAYER
-        yield loss + 1, FORWARD, OUTPUT_LAYER
-        yield loss + 1 + PERIOD, BACKWARD, OUTPUT_LAYER
-        yield end + 2, BACKWARD, INPUT_LAYER
+        yield -2 - PERIOD, FORWARD, INPUT_LAYER
+        yield loss - 1 + PERIOD, FORWARD, OUTPUT_LAYER
+        yield loss - 1 + 2 * PERIOD, BACKWARD, OUTPUT_LAYER
+        yield end + 2 + PERIOD, BACKWARD, INPUT_LAYER
 
     @property
     def fits(self) -> bool:
