@@ -110,7 +110,9 @@ class ScheduleSpec(Section):
             if name not in takes:
                 able = [kind for kind, other in schedule_kinds().items() if name in other.__match_args__]
                 raise Refused(
-                    f"schedule {self.kind} takes no {name}", path=name, hint=f"with kind {' or '.join(able)}"
+                    f"schedule {self.kind} takes no {name}",
+                    path=name,
+                    hint=f"leave it out, or take another kind: {', '.join(able)}",
                 )
         for name, field in takes.items():
             if field.default is MISSING and name not in self._given:
