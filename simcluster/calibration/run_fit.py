@@ -168,12 +168,12 @@ class _Steps:
         return np.log(self._seconds(works) / self.measured)
 
     def fit(self, chosen: NDArray[np.bool_]) -> list[float]:
-        """The multiples of all figures that the chosen runs ask for; 1 of what buys nothing."""
+        """The fitted multiples of all figures; 1 of those that do not reduce the cost enough."""
         able = [
             place for place in range(len(self.figures)) if self.depends[chosen, place].sum() >= LEAST_RUNS
         ]
         works = self._least(chosen, able)
-        for place in able:  # what buys nothing stays as it is
+        for place in able:  # what does not reduce the cost enough stays as it is
             kept = works.copy()
             kept[place] = 1.0
             if self._cost(kept, chosen) <= self._cost(works, chosen) * (1 + LEAST_GAIN):

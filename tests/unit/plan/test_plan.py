@@ -49,10 +49,7 @@ def test_unconfigured_operators_are_counted_aloud():
     found = plan({"data": 2, "tensor": 2})
     unconfigured = 4 * 4 + 1
     assert found.strategies.unconfigured == unconfigured
-    assert (
-        f"{unconfigured} operators without a strategy, replicated over tensor (2)"
-        in found.notes
-    )
+    assert f"{unconfigured} operators without a strategy, replicated over tensor (2)" in found.notes
     assert not any("without a strategy" in note for note in plan({"data": 2}).notes)
 
 
