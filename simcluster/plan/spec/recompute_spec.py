@@ -99,8 +99,8 @@ class RecomputeSpec(Section):
     def _expand(cls, written: Any) -> Any:
         if isinstance(written, (str, int, list, tuple)):
             written = {"layers": written}
-        if isinstance(written, dict) and written.get("layers") in _OF_OTHER_TOOLS:
-            word = written["layers"]
+        word = written.get("layers") if isinstance(written, dict) else None
+        if isinstance(word, str) and word in _OF_OTHER_TOOLS:
             raise Refused(f"'{word}' is not accepted", path="layers", hint=_OF_OTHER_TOOLS[word])
         if isinstance(written, dict) and isinstance(written.get("layers"), bool):
             return {**written, "layers": "all" if written["layers"] else "none"}

@@ -31,6 +31,15 @@ def _kinds_in_schema(written: dict[str, Any]) -> None:
     written["anyOf"] = [{"enum": sorted(schedule_kinds())}, {"pattern": pattern}]
 
 
+_INTERLEAVED = "write {kind: interleaved, chunks: 2}"
+_KINDS_ELSEWHERE = {
+    "vpp": _INTERLEAVED,
+    "virtual_pipeline": _INTERLEAVED,
+    "zero_bubble": "write zb_h1 or zb_v",
+}
+"""What to write for names of schedules in other tools."""
+
+
 class ScheduleSpec(Section):
     """The pipeline schedule."""
 
@@ -103,7 +112,9 @@ class ScheduleSpec(Section):
         schedule = schedule_kinds().get(self.kind)
         if schedule is None:
             raise Refused(
-                f"unknown schedule '{self.kind}'", path="kind", hint=nearest(self.kind, schedule_kinds())
+                f"unknown schedule '{self.kind}'",
+                path="kind",
+                hint=_KINDS_ELSEWHERE.get(self.kind) or nearest(self.kind, schedule_kinds()),
             )
         takes = {field.name: field for field in fields(schedule)}
         for name in self._given:
