@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from simcluster.accuracy import MeasuredRun, RunFigure, predict_runs, scenario_of
 from simcluster.calibration.fit import LARGE_ERROR, LEAST_GAIN, SMALL_ERROR, median_error, robust_loss
-from simcluster.calibration.run_parameter import RUN_PARAMETERS, RunParameter, root_profile
+from simcluster.calibration.run_parameter import RUN_PARAMETERS, RunParameter
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import ScenarioError, SimclusterError
 from simcluster.number_arrays import Floats
+from simcluster.plan import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.workers import parallel_map
@@ -225,7 +226,7 @@ def _times(row: MeasuredRun) -> RunTimes | None:
     data = scenario_of(row).data
     scenario = Scenario.of(data)
     framework = data["framework"]
-    root = root_profile(framework if isinstance(framework, str) else framework["use"])
+    root = FrameworkSpec.root(framework if isinstance(framework, str) else framework["use"])
     slopes = {}
     for parameter in RUN_PARAMETERS:
         changed = parameter.written(data, scenario, parameter.tried)

@@ -63,6 +63,7 @@ _BY_VALUE = {
     ("framework", IDEAL): "a bound: nothing is wasted; the others: simcluster catalog frameworks",
     ("parallel.recipe", "megatron_sp"): "tensor and sequence parallelism of transformer layers",
     ("parallel.recipe", "megatron"): "tensor parallelism of transformer layers",
+    ("parallel.optimizer_sharding", "fsdp"): "weights, gradients and states are sharded, as by fully_shard",
     ("parallel.recompute.layers", "none"): "nothing: all would save memory for time",
     ("parallel.schedule.kind", "1f1b"): "one forward, one backward; or gpipe",
     ("parallel.recompute.layers", "all"): "every layer keeps only its input, and runs again",
