@@ -179,8 +179,8 @@ def _attempt_text(attempt: Attempt) -> str:
 
 
 def _needs(use: MemoryUse) -> str:
-    """``75.2 GiB of 79.1 GiB``, and the headroom to be left, if any."""
-    asked = f" with {units.size(use.headroom)} to be left" if use.headroom else ""
+    """``75.2 GiB of 79.1 GiB``, and the headroom that must stay free, if any."""
+    asked = f", of which {units.size(use.headroom)} must stay free" if use.headroom else ""
     return f"{units.size(use.needed)} of {units.size(use.capacity)}{asked}"
 
 
