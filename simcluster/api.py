@@ -68,7 +68,7 @@ def load(path: str | Path, **changes: object) -> Scenario:
 
 
 def graph(scenario: GivenScenario) -> ShardedGraph:
-    """The operators of a scenario's model, to be sharded from Python.
+    """The operators of a scenario's model as a graph that can be sharded from Python.
 
     ``graph.shard("layers.*.mlp.up", in_strategy, out_strategy)`` gives a graph with one more strategy, which
     ``simulate`` and ``verify`` take like a scenario; ``print`` shows operators and their dims.
@@ -86,8 +86,8 @@ def shard(
 ) -> ShardedGraph:
     """The graph in which a piece runs as one graph, as MindSpore's ``shard(fn, in_strategy, ...)``.
 
-    ``fn`` is a piece of a graph: ``simcluster.graph(scenario).piece("layers.*.mlp")``; what the rest means,
-    its ``shard`` says. Everything outside is dispatched operator by operator.
+    ``fn`` is a piece of a graph: ``simcluster.graph(scenario).piece("layers.*.mlp")``. The other arguments
+    are those of its method ``shard``. Everything outside is dispatched operator by operator.
     """
     return fn.shard(in_strategy, out_strategy, parameter_plan, device, level)
 
@@ -102,7 +102,7 @@ def simulate(
     """The ``Result`` of simulating a scenario: a file, a ``Scenario``, or a dict with the keys of a file.
 
     With ``unfold`` every rank is simulated, not one of each class of equal ranks. A job over days is run
-    ``replications`` times with other draws, by ``jobs`` processes. A plan that does not fit
+    ``replications`` times with other random draws, by ``jobs`` processes. A plan that does not fit
     into memory is a result (``result.fits``), not an error. Raises ScenarioError for a wrong file, PlanError
     for an impossible plan and SimulationError for a deadlock.
     """
@@ -122,10 +122,10 @@ def verify(
 ) -> Verification:
     """Whether the plan computes what one device computes, tested on a small form of it with real values.
 
-    Loss, gradients and updated parameters of two steps are compared. The answer is true or false as they
-    agree, its ``check`` raises where they do not, and ``print`` shows the table. With ``save`` what the ranks
-    hold is written there as a checkpoint, one file of safetensors for each. Raises ScenarioError and
-    PlanError as ``simulate`` does.
+    Loss, gradients and updated parameters of two steps are compared. The Verification is true if they agree;
+    its ``check`` raises an error if they do not, and ``print`` shows the table. With ``save`` the tensors of
+    the ranks are written to that folder as a checkpoint, one safetensors file per rank. Raises ScenarioError
+    and PlanError as ``simulate`` does.
     """
     if save is not None:
         return simulation.save_small_run(scenario_of(scenario), Path(save), dtype=dtype)
@@ -146,12 +146,12 @@ def sweep(
 ) -> SweepResult:
     """A table with a row for each combination of values: ``vary={"parallel.mesh.tensor": [1, 2, 4, 8]}``.
 
-    ``objective`` is a figure of ``simcluster sweep --objective``, by default the time of a step. Points are
-    simulated by ``jobs`` processes (one for each processor), on the workers of a Dask scheduler (``dask``:
-    its address, or ``local``), or on any ``concurrent.futures.Executor``, which is not shut down. Rows are
-    the same, in the same order, on all of them. ``out`` (.csv or .parquet) is written at the end; until then
-    rows are kept beside it, and the same call goes on after an interruption; ``restart`` throws them away.
-    ``watch`` is called with how many points are done.
+    ``objective`` is the figure that is best in the best row, by default the step time; ``simcluster sweep
+    --help`` lists them. Points are simulated by ``jobs`` processes (one for each processor), on the workers
+    of a Dask scheduler (``dask``: its address, or ``local``), or on any ``concurrent.futures.Executor``,
+    which is not shut down. Rows are the same, in the same order, on all of them. ``out`` (.csv or .parquet)
+    is written at the end; until then rows are kept beside it, so that the same call continues after an
+    interruption; ``restart`` discards them. ``watch`` is called with the number of points that are done.
 
     A plan that is impossible or does not fit is a row with its reason. Raises ScenarioError, before anything
     runs, for keys that do not exist and values that are always wrong, and SimulationError if the executor
@@ -182,10 +182,11 @@ def sweep(
 
 
 def infer_predict_layout(scenario: GivenScenario) -> dict[str, dict[str, Any]]:
-    """How every weight of an inference lies on the devices, by full name, as MindSpore's function gives it.
+    """The layout of every weight of an inference by its full name, as MindSpore's function gives it.
 
-    Of each: ``stages`` that hold it, ``shape``, ``dtype``, the ``device_matrix`` of a stage's ranks, the
-    ``tensor_map`` (per dim its place in the matrix counted from the right, -1: whole) and ``slice_shape``.
+    A layout has the ``stages`` that hold the weight, its ``shape`` and ``dtype``, the ``device_matrix`` of
+    the ranks of a stage, the ``tensor_map`` (for each dim its position in the matrix counted from the right,
+    -1: not split) and the ``slice_shape`` of a rank.
     Raises ScenarioError for a scenario that trains, and PlanError as ``simulate`` does.
     """
     return predict_layouts(scenario_of(scenario))
@@ -209,7 +210,7 @@ class Result(RunPlots):
     recorded, exact to the nanosecond, is in ``run``. With tenants there are two more: ``slowdown``, and
     ``tenants`` with the figures of everyone on the cluster. An inference has those of its answer: ``ttft_s``
     to the first token, ``tpot_s`` for each further one, ``latency_s`` to the last, ``prefill_mfu`` and
-    ``decode_mbu``; tokens per second are those that are generated, and steps what is simulated of it.
+    ``decode_mbu`` (memory bandwidth utilisation); tokens per second are generated tokens.
     """
 
     step_time_s: float
@@ -278,7 +279,7 @@ class Result(RunPlots):
     verdict."""
 
     peak_memory_bytes_max: int
-    """The highest peak of any device."""
+    """The highest peak of any device, runtime and communicators included."""
 
     allocated_memory_bytes_max: int
     """The most that the framework's tensors take on any device: without runtime and communicators."""
@@ -306,7 +307,7 @@ class Result(RunPlots):
     num_classes: int
     """Classes of ranks that behave alike, of which one each is simulated."""
     num_events: int
-    """Entries of streams that the engine has run."""
+    """Instructions that were simulated, on all streams of the simulated ranks."""
     num_flows: int
     """Phases of collectives and transfers carried over shared links."""
 
@@ -322,7 +323,8 @@ class Result(RunPlots):
     which nine of ten lie, and a sentence. Only of training."""
 
     assumptions: list[Mapping[str, str]]
-    """The figures nobody measured or published that the result leans on."""
+    """Figures of the result's devices, hosts and profile that are assumed: ``name``, ``value`` and, as
+    ``source``, the reasoning."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -406,7 +408,7 @@ class Result(RunPlots):
         return table_rows(columns.memory_table(self._run, ranks), frame)
 
     def waits(self, *, ranks: Iterable[int] | None = None, frame: Frame = None) -> Rows:
-        """Every time the kernels of a class stood still, and why.
+        """Every interval in which a rank ran no kernel, and its cause.
 
         Columns: class, stage, rank, ranks, cause, start_s, end_s, duration_s. ``ranks`` and ``frame`` as in
         ``spans``.
@@ -414,7 +416,7 @@ class Result(RunPlots):
         return table_rows(columns.waits_table(self._run, ranks), frame)
 
     def save(self, path: str | Path) -> None:
-        """Writes everything to one file, which ``Result.load`` reads. Raises TraceError if it cannot."""
+        """Writes everything to one file, which ``Result.load`` reads; TraceError if it cannot."""
         self._run.save(path)
 
     @classmethod

@@ -4,7 +4,7 @@ advice = advise_scenario(Scenario.load("plan.yaml"), InlineExecutor())
 print(advice_text(advice))
 """
 
-from simcluster.advice.advice import Advice, Tip, advise_scenario, single_trials
+from simcluster.advice.advice import Advice, Tip, advise_scenario, changes_to_try
 from simcluster.advice.combination import EQUAL_TIME, gains, rank
 from simcluster.advice.from_python import advise
 from simcluster.advice.given_advice import GivenAdvice
@@ -19,7 +19,7 @@ __all__ = [
     "advice_text",
     "advise",
     "advise_scenario",
+    "changes_to_try",
     "gains",
     "rank",
-    "single_trials",
 ]

@@ -125,7 +125,7 @@ def _round(scenario: Scenario, executor: Executor, watch: Callable[[int, int], N
     run = simulate(scenario)
     present_run = PresentRun(scenario, run.documents["summary"], run.documents["plan"])
     present = trial_from_run((), (), run)
-    wanted = single_trials(reasoned_knobs(present_run))
+    wanted = changes_to_try(reasoned_knobs(present_run))
     # A scenario that nothing was asked of: its cluster, once it is built, cannot be sent to a process.
     trials = TipTrials(scenario.changed(()), executor)
     if watch is not None:
@@ -139,8 +139,12 @@ def _round(scenario: Scenario, executor: Executor, watch: Callable[[int, int], N
     return Advice(scenario.name, present_run, present, tips, best)
 
 
-def single_trials(reasoned: Sequence[ReasonedKnob]) -> list[tuple[ReasonedKnob, OpenKnob]]:
-    """The knobs, those of which every turn is to be tried by turns; what two of them change alike once."""
+def changes_to_try(reasoned: Sequence[ReasonedKnob]) -> list[tuple[ReasonedKnob, OpenKnob]]:
+    """The changes that are tried one by one, each with the knob and the reason it comes from.
+
+    A knob of which only the smallest change that suffices is wanted stays whole; a change that two knobs
+    propose is tried once.
+    """
     wanted: list[tuple[ReasonedKnob, OpenKnob]] = []
     known = set()
     for entry in reasoned:

@@ -125,10 +125,10 @@ def _round(advice: Advice) -> Iterator[RenderableType]:
 def _nothing(advice: Advice) -> str:
     """Why there is nothing that gains."""
     if advice.tips:
-        return "No tip gains anything."
+        return "No change that was tried gains anything."
     if advice.present_run.scenario.spec.parallel.mode == "manual":
         return "A program written by hand says itself how work is shared: there is nothing to advise."
-    return "The run gives no reason for any tip."
+    return "The run gives no reason to change anything."
 
 
 def _present(advice: Advice) -> Text:

@@ -128,7 +128,7 @@ def _fitted(
     bounds = [(parameter.least, parameter.most) for parameter in parameters]
     steps = [min(1.0, 1.5 * parameter.trust) for parameter in parameters]
     values = minimise(cost, prior, steps, bounds)
-    # What buys nothing stays as the file has it, or goes to its prior.
+    # What does not reduce the cost enough stays as the file has it, or goes to its prior.
     for place, parameter in enumerate(parameters):
         own = min(max(parameter.read(device), parameter.least), parameter.most)
         for simpler in (own, prior[place]):

@@ -56,7 +56,7 @@ class StreamedRow:
 
 @dataclass(frozen=True, slots=True)
 class PassFit:
-    """One direction of an operator as an implementation computes it."""
+    """The fitted memory traffic of one direction of an operator in an implementation."""
 
     implementation: str
     """Whose code it is."""

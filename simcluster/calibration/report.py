@@ -1,4 +1,4 @@
-"""What a fit moved, what each figure bought, and how well it predicts rows that were left out."""
+"""What a fit changed, what each figure gains, and how well it predicts rows that were left out."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def fit_text(fit: DeviceFit, *, colour: bool = False) -> str:
     if figures:
         parts += [
             "",
-            Text("Figures that moved, and how much larger the median error is without", "bold"),
+            Text("Figures that change, and by how much the median error grows without the change", "bold"),
             "",
-            text_table(["figure", *quantities("before", "after", "buys")], figures),
+            text_table(["figure", *quantities("before", "after", "gain")], figures),
         ]
     return render_text(*parts, colour=colour)
 

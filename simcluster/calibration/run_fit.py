@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from simcluster.accuracy import MeasuredRun, RunFigure, predict_runs, scenario_of
 from simcluster.calibration.fit import LARGE_ERROR, LEAST_GAIN, SMALL_ERROR, median_error, robust_loss
-from simcluster.calibration.run_parameter import RUN_PARAMETERS, RunParameter, root_profile
+from simcluster.calibration.run_parameter import RUN_PARAMETERS, RunParameter
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import ScenarioError, SimclusterError
 from simcluster.number_arrays import Floats
+from simcluster.plan import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.workers import parallel_map
@@ -168,12 +169,12 @@ class _Steps:
         return np.log(self._seconds(works) / self.measured)
 
     def fit(self, chosen: NDArray[np.bool_]) -> list[float]:
-        """The multiples of all figures that the chosen runs ask for; 1 of what buys nothing."""
+        """The fitted multiples of all figures; 1 of those that do not reduce the cost enough."""
         able = [
             place for place in range(len(self.figures)) if self.depends[chosen, place].sum() >= LEAST_RUNS
         ]
         works = self._least(chosen, able)
-        for place in able:  # what buys nothing stays as it is
+        for place in able:  # what does not reduce the cost enough stays as it is
             kept = works.copy()
             kept[place] = 1.0
             if self._cost(kept, chosen) <= self._cost(works, chosen) * (1 + LEAST_GAIN):
@@ -225,7 +226,7 @@ def _times(row: MeasuredRun) -> RunTimes | None:
     data = scenario_of(row).data
     scenario = Scenario.of(data)
     framework = data["framework"]
-    root = root_profile(framework if isinstance(framework, str) else framework["use"])
+    root = FrameworkSpec.root(framework if isinstance(framework, str) else framework["use"])
     slopes = {}
     for parameter in RUN_PARAMETERS:
         changed = parameter.written(data, scenario, parameter.tried)

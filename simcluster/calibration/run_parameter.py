@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from simcluster.deferred_dataclass import dataclass
-from simcluster.plan import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.work import Kernel
 
@@ -90,10 +89,3 @@ RUN_PARAMETERS = (
 )
 """The clock of devices under a step's load, and how fast their memory-bound kernels are; what an operator, a
 collective and a step cost the host."""
-
-
-def root_profile(name: str) -> str:
-    """The framework profile that one stems from: megatron-core of nemo, fsdp of torchtitan."""
-    while "use" in (entry := FrameworkSpec.document(name).data):
-        name = entry["use"]
-    return name

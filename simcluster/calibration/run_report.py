@@ -1,4 +1,4 @@
-"""What a fit to training runs moved, what each figure bought, and the errors of runs that were left out."""
+"""What a fit to training runs changed, what each figure gains, and the errors of runs that were left out."""
 
 from __future__ import annotations
 
@@ -37,19 +37,22 @@ def run_fit_text(fit: RunFit, *, colour: bool = False) -> str:
         parts += [
             "",
             Text(
-                "Figures that moved, times what the files have; how much larger the median error is without",
+                "Figures that change: the multiple of what the files have, and by how much the median error "
+                "grows without it",
                 "bold",
             ),
             "",
-            text_table(["figure", Column("of", wraps=True), *quantities("runs", "times", "buys")], figures),
+            text_table(
+                ["figure", Column("of", wraps=True), *quantities("runs", "multiple", "gain")], figures
+            ),
         ]
     else:
-        parts += ["", Text("No figure moved: none buys anything.")]
+        parts += ["", Text("No figure changes: no change reduces the errors enough.")]
     return render_text(*parts, colour=colour)
 
 
 def run_fit_yaml(fit: RunFit) -> str:
-    """The figures that moved, as multiples of what the files have."""
+    """The figures that change, as multiples of what the files have."""
     moves = [
         {"figure": move.parameter.key, "of": move.owner, "times": round(move.multiple, 4), "runs": move.runs}
         for move in fit.moves

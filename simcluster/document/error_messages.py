@@ -66,7 +66,7 @@ def unknown_key(path: tuple[Key, ...], section: Shape | None) -> Complaint:
         other = section.canonical(name)
         said = "is given under two names" if other == name else f"is another name of '{other}'"
         return Complaint(path, f"'{name}' {said}; keep one of them", at_key=True)
-    hint = suggestion(name, known)
+    hint = (section.instead_of(name) if section else "") or suggestion(name, known)
     if ":" in name:
         hint = f"is a space missing after ':'? {hint}"
     return Complaint(path, f"unknown key '{name}'; {hint}" if hint else f"unknown key '{name}'", at_key=True)

@@ -143,6 +143,9 @@ class Section(BaseModel):
     shorthand: ClassVar[str] = ""
     """The key that a plain value stands for, in a section whose validator accepts one."""
 
+    keys_elsewhere: ClassVar[Mapping[str, str]] = {}
+    """Keys of other tools that a section does not have -> what to write instead, shown in the error."""
+
     def _repr_html_(self) -> str:
         """What is written, as JSON with a key a line: a notebook's alternative to a page of fields."""
         written = self.model_dump_json(exclude_unset=True, indent=2)

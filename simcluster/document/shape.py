@@ -54,12 +54,18 @@ class Shape:
     def of(cls, model: type[BaseModel]) -> Shape:
         """The shape of a whole document."""
         schema: Any = model.__pydantic_core_schema__
-        return cls(schema, {}).inner()
+        return cls(schema, {})
 
     def inner(self) -> Shape:
         """The same without what only wraps it: defaults, null, validators, references."""
+        *_, innermost = self._unwrapped()
+        return innermost
+
+    def _unwrapped(self) -> Iterator[Shape]:
+        """The shape, and what is left of it below each of its wrappers."""
         schema, definitions = self.schema, self.definitions
         while True:
+            yield Shape(schema, definitions)
             kind = schema["type"]
             if kind == "definitions":
                 definitions = definitions | {part["ref"]: part for part in schema["definitions"]}
@@ -71,7 +77,14 @@ class Shape:
             elif kind in _WRAPPERS and not _shorthand(schema):
                 schema = schema[_WRAPPERS[kind]]
             else:
-                return Shape(schema, definitions)
+                return
+
+    def instead_of(self, key: str) -> str:
+        """What to write in place of a key of another tool; nothing if the section says nothing of it."""
+        for shape in self._unwrapped():
+            if shape.schema["type"] == "model":
+                return str(getattr(shape.schema["cls"], "keys_elsewhere", {}).get(key, ""))
+        return ""
 
     @property
     def type(self) -> str:

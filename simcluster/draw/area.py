@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcluster import units
-from simcluster.draw.svg import CHARACTER, Canvas, coordinate, ticks, time_label
+from simcluster.draw.svg import CHARACTER, Canvas, coordinate, time_label, time_ticks
 from simcluster.draw.svg_bars import LIMIT
 from simcluster.draw.tone import Tone
 from simcluster.number_arrays import Floats
@@ -70,7 +70,7 @@ def stacked_area(
     canvas = Canvas(width, height, f"levels over {units.seconds(end)}")
     across, up = (width - margin - 8) / columns, (height - TOP - BOTTOM) / largest
     ground = height - BOTTOM
-    for tick in ticks(end, 8):
+    for tick in time_ticks(end, 8):
         x = margin + tick / end * columns * across
         canvas.line(x, TOP, x, ground + 3)
         canvas.text(x, height - 7, time_label(tick), anchor="middle", size=FONT_SIZE, faint=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simcluster import units
-from simcluster.draw.svg import CHARACTER, Canvas, coordinate, ticks, time_label
+from simcluster.draw.svg import CHARACTER, Canvas, coordinate, ticks, time_label, time_ticks
 from simcluster.draw.tone import BLUE
 
 HEIGHT, TOP, BOTTOM, FONT_SIZE = 110, 6, 22, 10
@@ -19,7 +19,7 @@ def step_curve_svg(stretches: Sequence[tuple[float, float, float]], *, width: fl
     canvas = Canvas(width, HEIGHT, f"step time over {units.seconds(end)}")
     across, up = (width - margin - 8) / end, (HEIGHT - TOP - BOTTOM) / most
     ground = HEIGHT - BOTTOM
-    for tick in ticks(end, 8):
+    for tick in time_ticks(end, 8):
         x = margin + tick * across
         canvas.line(x, TOP, x, ground + 3)
         canvas.text(x, HEIGHT - 7, time_label(tick), anchor="middle", size=FONT_SIZE, faint=True)

@@ -123,6 +123,10 @@ def time_label(value: float) -> str:
     return units.seconds(value).replace(".00 ", " ").replace(".0 ", " ")
 
 
+_LONG_STEPS = (1800.0, 3600.0, 7200.0, 10800.0, 21600.0, 43200.0, 86400.0, 172800.0, 432000.0, 864000.0)
+"""Seconds between marks of an axis of hours or days."""
+
+
 def ticks(end: float, count: int) -> list[float]:
     """About ``count`` round values from 0 to ``end``: steps of 1, 2 or 5 times a power of ten."""
     if end <= 0:
@@ -131,3 +135,11 @@ def ticks(end: float, count: int) -> list[float]:
     power = 10.0 ** int(f"{rough:e}".partition("e")[2])
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
     return [index * step for index in range(int(end / step * (1 + 1e-9)) + 1)]
+
+
+def time_ticks(end: float, count: int) -> list[float]:
+    """About ``count`` round times from 0 to ``end`` seconds; on axes of hours or days, steps of such."""
+    if end < count * 600:
+        return ticks(end, count)
+    step = next((step for step in _LONG_STEPS if step * count >= end), 0.0)
+    return [index * step for index in range(int(end / step) + 1)] if step else ticks(end, count)

@@ -6,7 +6,16 @@ from collections.abc import Callable, Sequence
 
 from simcluster import units
 from simcluster.deferred_dataclass import dataclass
-from simcluster.draw.svg import CHARACTER, ON_FILL, Canvas, coordinate, text_fits, ticks, time_label
+from simcluster.draw.svg import (
+    CHARACTER,
+    ON_FILL,
+    Canvas,
+    coordinate,
+    text_fits,
+    ticks,
+    time_label,
+    time_ticks,
+)
 from simcluster.draw.tone import Tone
 
 ROW, GAP, TOP, BOTTOM, FONT_SIZE = 20, 4, 6, 22, 10
@@ -44,7 +53,7 @@ def timeline_svg(
     height = TOP + len(rows) * (ROW + GAP) + BOTTOM
     canvas = Canvas(width, height, f"timeline of {len(rows)} rows over {seconds(end)}")
     scale = (width - margin - 8) / end
-    for tick in ticks(end, 8):
+    for tick in (ticks if time_text else time_ticks)(end, 8):
         x = margin + tick * scale
         canvas.line(x, TOP, x, height - BOTTOM + 3)
         canvas.text(x, height - 7, tick_text(tick), anchor="middle", size=FONT_SIZE, faint=True)

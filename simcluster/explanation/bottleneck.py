@@ -35,30 +35,30 @@ def step_parts_of(documents: RunDocument) -> list[StepPart]:
         (
             "kernels bound by arithmetic",
             arithmetic,
-            f"arithmetic: kernels that are bound by it take {{}} of it{peak}",
+            f"arithmetic: kernels bound by arithmetic take {{}} of the step{peak}",
         ),
-        ("kernels bound by memory", memory, "memory bandwidth: kernels that are bound by it take {} of it"),
+        ("kernels bound by memory", memory, "memory bandwidth: kernels bound by it take {} of the step"),
         (
             "kernels slowed by communication",
             summary["slowed_s"],
-            "communication beside kernels: they take {} of it longer for it",
+            "communication beside kernels, which makes them longer by {} of the step",
         ),
-        ("launches", summary["host_s"], "the host: devices wait for launches in {} of it"),
+        ("launches", summary["host_s"], "the host: devices wait for kernel launches in {} of the step"),
         (
             "pipeline wait",
             summary["pipeline_wait_s"],
-            "the pipeline: stages wait for one another in {} of it",
+            "the pipeline: stages wait for one another in {} of the step",
         ),
-        ("offload", summary["offload_wait_s"], "offload: kernels wait for copies in {} of it"),
-        ("inputs", summary["input_wait_s"], "its inputs: kernels wait for data in {} of it"),
-        ("idle", summary["idle_s"], "other ranks: devices have nothing to do in {} of it"),
+        ("offload", summary["offload_wait_s"], "offload: kernels wait for copies in {} of the step"),
+        ("inputs", summary["input_wait_s"], "its inputs: kernels wait for data in {} of the step"),
+        ("idle", summary["idle_s"], "other ranks: devices are idle in {} of the step"),
     ]
     for axis, exposed in summary["exposed_communication_s"].items():
         timed.append(
             (
                 f"exposed {axis} communication",
                 exposed,
-                f"communication over {axis}, which is exposed in {{}} of it",
+                f"communication over {axis}, which is exposed in {{}} of the step",
             )
         )
     parts = [StepPart(name, seconds / step, bound) for name, seconds, bound in timed if seconds > 0]

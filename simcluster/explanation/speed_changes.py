@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from simcluster.advice import Tip, single_trials
+from simcluster.advice import Tip, changes_to_try
 from simcluster.deferred_dataclass import dataclass
 from simcluster.explanation.effort import LEFT_OUT
 from simcluster.tuning import Changes, OpenKnob, PresentRun, ReasonedKnob, Trials, reasoned_knobs
@@ -78,7 +78,7 @@ def _changes_the_mesh(changes: Changes) -> bool:
 def _in_order(reasoned: Sequence[ReasonedKnob]) -> list[tuple[ReasonedKnob, OpenKnob]]:
     """Every turn of every knob, in the order of trials."""
     by_stake = sorted(reasoned, key=lambda entry: (-entry.stake, _changes_the_mesh(entry.knob.turns[0])))
-    turns = [(entry, knob) for entry, knob in single_trials(by_stake) if not entry.nearest]
+    turns = [(entry, knob) for entry, knob in changes_to_try(by_stake) if not entry.nearest]
     count: dict[str, int] = {}
     numbered = []
     for place, (entry, knob) in enumerate(turns):

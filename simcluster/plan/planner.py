@@ -17,8 +17,8 @@ from simcluster.model import (
 )
 from simcluster.plan.data import check_inputs, check_shares, check_unequal_batches
 from simcluster.plan.diagnostics import (
+    axis_order_note,
     balance_hints,
-    better_order,
     check_tensors,
     padding_notes,
     plan_notes_of,
@@ -352,7 +352,7 @@ class StrategyPlanner(PlanValues):
         yield from report_not_offloaded(graph, plan.offload, mesh)
         yield from settings_without_effect(self.parallel, graph, plan.sharding)
         yield from unused_fusion(self.parallel.fused, graph, plan.sharding)
-        yield from better_order(graph, mesh, roles, self.cluster, self.algorithms, pipeline.num_terms)
+        yield from axis_order_note(graph, mesh, roles, self.cluster, self.algorithms, pipeline.num_terms)
         yield from balance_hints(
             self.cluster,
             mesh,

@@ -1,10 +1,10 @@
 """The first plan that fits into memory, by a short rule.
 
 Tensor parallelism grows up to the devices of a host, then the pipeline grows; if nothing fits, the same
-again with every layer recomputed. What is left is data parallelism with ZeRO-1 and micro-batches of one
-sequence, or of many pictures; experts lie over as many data-parallel ranks as divide them. Each candidate is
-first held against a bound on its memory, and simulated if it could fit. This is a plan to begin with, not the
-fastest.
+again with every layer recomputed. What is left is data parallelism with ZeRO-1, or with FSDP under profiles
+of PyTorch's FSDP, and micro-batches of one sequence, or of many pictures; experts lie over as many
+data-parallel ranks as divide them. Each candidate is first held against a bound on its memory, and simulated
+if it could fit. This is a plan to begin with, not the fastest.
 """
 
 from __future__ import annotations
@@ -119,6 +119,7 @@ class _Search:
         refusal = self.model.seq_len_error(self.seq_len)
         if refusal:
             raise ScenarioError(f"--seq-len {self.seq_len}: {refusal}")
+        self.fully_sharded = FrameworkSpec.root(start.framework) == "fsdp"
         peak = self.cluster.host.device.peak
         self.precision = next(dtype for dtype in (DType.BF16, DType.FP16, DType.FP32) if dtype in peak)
 
@@ -174,7 +175,8 @@ class _Search:
             parallel["recipe"] = "megatron_sp" if self.seq_len % tensor == 0 else "megatron"
         if stages > 1:
             parallel["schedule"] = {"kind": "1f1b"}
-        parallel |= {"optimizer_sharding": {"zero": 1}, "recompute": {"layers": recomputed}}
+        sharding = "fsdp" if self.fully_sharded else {"zero": 1}
+        parallel |= {"optimizer_sharding": sharding, "recompute": {"layers": recomputed}}
         count = self.cluster.num_devices
         samples, left = divmod(batch // ways, stages)
         return {
@@ -214,6 +216,8 @@ class _Search:
         """
         ways = self.cluster.num_devices // tensor // stages
         whole = self.model.num_parameters
+        if self.fully_sharded:  # shards of fp32 parameters, of two fp32 moments, and of gradients
+            return whole * (12 + self.precision.itemsize) // self.cluster.num_devices
         experts = self.model.num_expert_parameters if isinstance(self.model, Routed) else 0
         held = whole - experts + experts / self.spread(ways)
         weight = self.precision.itemsize

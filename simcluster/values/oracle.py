@@ -47,8 +47,8 @@ class StepValues:
 
 @dataclass(frozen=True, slots=True)
 class WorkerGradients:
-    """What one device makes of some samples with given weights: loss and gradients, and by parameter those
-    that go by rows, with their ids.
+    """Loss and gradients that one device computes for some samples with given weights; by parameter also the
+    gradients of single rows, with their ids.
     """
 
     loss: float

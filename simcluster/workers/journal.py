@@ -18,7 +18,7 @@ _FORMAT = "simcluster journal 1"
 class Journal:
     """A file of JSON lines: the first says what is worked out, every other has (index, result).
 
-    ``kept`` has the results by index, with those of an earlier process, whose last line may be torn.
+    ``kept`` has the results by index, with those of an earlier process, whose last line may be incomplete.
     ``work`` is all that results depend on, by what users call it; where the file is of other work, a
     ScenarioError names what differs. With ``restart`` the file begins anew. While it is open no other
     process can open it; closed with nothing in it, it is deleted.

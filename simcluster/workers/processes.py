@@ -139,7 +139,7 @@ def _interpreter_flags() -> list[str]:
 
 
 def serve_calls(number: int) -> None:
-    """The life of a process: answers calls from a file descriptor until nobody is at its other end."""
+    """The main loop of a worker process: answers calls from a file descriptor until it is closed."""
     connection = Connection(number)
     with suppress(EOFError, OSError):
         while True:

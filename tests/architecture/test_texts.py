@@ -57,6 +57,7 @@ CUTTERS = {
     "plan/pipeline/action.py": "timetables that users write",
     "plan/pipeline/v_shape.py": "timetables, in the notation that users write",
     "plan/rules/name_patterns.py": "patterns of names as users write them",
+    "plan/spec/optimizer_sharding.py": "values that users write",
     "plan/spec/parameter_server_spec.py": "laws that users write",
     "plan/subgraphs/subgraph.py": NUMBERS,
     "report/chakra/trace_files.py": SAVED,

@@ -14,8 +14,8 @@ _STATES, _MASTER, _END = "optimizer_states", ".master", "end"
 
 
 def first_step_peaks(run: Run) -> Iterator[float]:
-    """Bytes of tensors, stage by stage: what there is up to the end of the backward is without the moments,
-    which the update makes; from then on they stay.
+    """The peak bytes of tensors in the first step, stage by stage: the optimizer's moments do not exist
+    before the first update, which allocates them.
     """
     memory, spans = run.memory, run.spans
     names, actions = memory.names["buffer"], spans.names["action"]

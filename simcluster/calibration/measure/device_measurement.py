@@ -202,7 +202,7 @@ def _compute(rate: float) -> str:
 
 
 def best_rates(rows: Iterable[MeasuredKernel]) -> tuple[dict[str, float], float]:
-    """What a processor has for a data sheet: the best FLOP/s by format, bytes/s of the largest additions."""
+    """In place of a processor's data sheet: the best FLOP/s by format, bytes/s of the largest additions."""
     flops: dict[str, float] = {}
     moved = largest = 0.0
     for row in rows:

@@ -29,7 +29,7 @@ class PassSpec(Section):
 
 
 class OperatorPasses(Section):
-    """An operator in both directions."""
+    """The memory traffic of an operator in the forward and in the backward."""
 
     forward: PassSpec | None = None
     """The operator itself; if absent, unknown."""

@@ -133,7 +133,10 @@ class _Assembly:
         facts, given = self.facts, self.given
         if given.cluster is None:
             facts.problems.append(
-                Problem("the file does not say on which machines it runs", hint="give --cluster dgx-h100")
+                Problem(
+                    "the file does not say on which machines it runs",
+                    hint="give --cluster NAME, such as dgx-h100; simcluster catalog hosts lists them",
+                )
             )
             return 0
         self.put("cluster.use", given.cluster, Flag("--cluster", None, f"--cluster {given.cluster}"))

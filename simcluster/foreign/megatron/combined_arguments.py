@@ -27,10 +27,10 @@ def state_framework(facts: Facts, names: list[str], otherwise: str) -> None:
     profile = next((known for known in reversed(PROFILES) if known in hints), otherwise)
     hint = hints.get(profile, "")
     if profile == "megatron-core" and {"overlap_grad_reduce", "overlap_param_gather"} <= {*names}:
-        profile, hint = "nemo", "overlap_grad_reduce"  # Megatron-Core with its overlap switched on
-    because = (
-        f"as --{hint.replace('_', '-')} tells" if hint else "assumed: nothing in the file tells the version"
-    )
+        profile, hint = "nemo", "overlap_grad_reduce"
+    because = f"--{hint.replace('_', '-')}" if hint else "assumed: nothing in the file tells the version"
+    if profile == "nemo":
+        because += ": Megatron-Core with overlap"
     state_profile(facts, profile, because)
 
 

@@ -37,7 +37,8 @@ def state_launcher(facts: Facts, flags: Iterable[Flag]) -> None:
         value = flag.value[0] if isinstance(flag.value, list) else ""
         count = _COUNT.fullmatch(value)
         if count is None or int(count[1]) < 1:
-            facts.remark(f"{flag.where}: {flag}: the number is not in the file; --hosts says it")
+            other = "--cluster, --hosts or another option says it"
+            facts.remark(f"{flag.where}: {flag}: the number is not in the file; {other}")
         else:
             facts.say(key, int(count[1]), flag)
     for name in ("gpus", "tasks"):

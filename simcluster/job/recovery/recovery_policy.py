@@ -105,7 +105,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryPlan:
-    """How a job goes on: its phases behind the end of what runs, and what they begin from."""
+    """How a job continues after an incident: the phases that follow, and the state that they start from."""
 
     kind: str
     """The policy that made it."""

@@ -87,7 +87,7 @@ class Split(_SideBySide):
 
 @dataclass(frozen=True, slots=True)
 class PlacedParts(_SideBySide):
-    """The whole made of the parts that are ``given``, by number, and zeros where the others would lie."""
+    """The concatenation of parts of which only some are ``given``, by their number; the others are zeros."""
 
     given: tuple[int, ...] = ()
 

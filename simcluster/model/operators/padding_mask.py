@@ -17,8 +17,8 @@ from simcluster.model.operators.pointwise import Pointwise
 class Mask(Pointwise):
     """x with ``fill`` where it is padding along one of ``padded``, which are some of its dims' ``labels``.
 
-    It selects and does not multiply, so that nothing that is no number gets through. It has no gradient:
-    masks are made where graphs are sharded, behind their differentiation.
+    It selects and does not multiply, so that NaN and infinity in the padding do not pass. It has no gradient:
+    masks are added when graphs are sharded, after differentiation.
     """
 
     padded: Labels

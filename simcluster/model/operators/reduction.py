@@ -94,7 +94,7 @@ class SumTo(Reduction):
 
 @dataclass(frozen=True, slots=True)
 class Spread(MemoryBound):
-    """``scale`` times x, repeated along the dims of ``result`` that it lacks; ``shape`` is the whole one."""
+    """``scale`` times x, broadcast along the dims of ``result`` that it lacks to the global ``shape``."""
 
     labels: Labels
     result: Labels

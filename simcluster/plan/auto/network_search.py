@@ -39,7 +39,7 @@ _WITHOUT_EFFECT: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """What a search is told besides the network."""
+    """The options of a search of strategies."""
 
     search_mode: str
     """Which search."""

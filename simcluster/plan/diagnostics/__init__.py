@@ -1,7 +1,7 @@
 """What a user is told about a plan: notes, proposals, the framework profile in words, and size limits."""
 
 from simcluster.plan.diagnostics.load_balance_hints import balance_hints
-from simcluster.plan.diagnostics.mesh_order import better_order
+from simcluster.plan.diagnostics.mesh_order import axis_order_note
 from simcluster.plan.diagnostics.plan_notes import (
     padding_notes,
     plan_notes_of,
@@ -21,8 +21,8 @@ from simcluster.plan.diagnostics.size_limits import (
 __all__ = [
     "MOST_BYTES",
     "MOST_RANKS",
+    "axis_order_note",
     "balance_hints",
-    "better_order",
     "check_passes",
     "check_rates",
     "check_tensors",

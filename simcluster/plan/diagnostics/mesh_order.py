@@ -24,7 +24,7 @@ _OF_A_STEP = (Phase.BEGIN, Phase.END)
 """Phases that run once per step; the others run for every micro-batch."""
 
 
-def better_order(
+def axis_order_note(
     graph: Graph, mesh: Mesh, roles: AxisRoles, cluster: Cluster, algorithms: Selection, micro_batches: int
 ) -> Iterator[str]:
     """A note with the better order of axes, if tensor groups span hosts and another order keeps them inside.
@@ -36,7 +36,7 @@ def better_order(
     if cluster.mixed or not axes:
         return
     present = _spread(unsplit_mesh(mesh), axes, cluster)
-    proposed = min(_orders(unsplit_mesh(mesh), axes), key=lambda each: len(_spread(each, axes, cluster)))
+    proposed = min(_orders(unsplit_mesh(mesh), axes), key=lambda order: len(_spread(order, axes, cluster)))
     inside = [axis for axis in present if axis not in _spread(proposed, axes, cluster)]
     if not set(_spread(proposed, axes, cluster)) < set(present):
         return

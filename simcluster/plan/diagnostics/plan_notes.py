@@ -55,7 +55,7 @@ def plan_notes_of(
     rest = [f"{axis} ({size})" for axis, size in unsplit_mesh(mesh).axes if axis not in used and size > 1]
     if strategies.unconfigured and rest:
         operators = f"{strategies.unconfigured:,} operator{'s' * (strategies.unconfigured != 1)}"
-        yield f"{operators} unconfigured, replicated over {', '.join(rest)}"
+        yield f"{operators} without a strategy, replicated over {', '.join(rest)}"
     how = parallel.redistribution
     if how.infers:
         exchanges = "" if how.exchanges else ", without all-to-all"

@@ -81,7 +81,7 @@ class ReduceScatterCall(AllGatherCall):
 
 
 class AllToAllCall(CollectiveCall):
-    """Rank i: part i along ``split_dim`` of every tensor, one after the other along ``concat_dim``."""
+    """Rank i gets part i along ``split_dim`` of every rank's tensor, concatenated along ``concat_dim``."""
 
     kind = MovementKind.ALL_TO_ALL
 

@@ -77,9 +77,14 @@ def _able(block: Block, node: Node) -> bool:
 
 
 def _fits(full: str, block: Block, node: Node, patterns: Sequence[str]) -> bool:
-    """Whether a node of a block, or the forward operator that it belongs to, fits a pattern."""
+    """Whether a node of a block, or the forward operator that it belongs to, fits a pattern.
+
+    ``*.update`` also names the parts of an update of several kernels, such as ``*.update.newton_schulz``.
+    """
     if not _able(block, node):
         return False
+    if node.phase is Phase.END:
+        patterns = [*patterns, *(f"{pattern}.*" for pattern in patterns if pattern.endswith(".update"))]
     names = {full.format(node.name)}
     if not isinstance(node.operator, OptimizerOperator) and node.phase is not Phase.END:
         names.add(full.format(node.source))

@@ -325,6 +325,13 @@ class FrameworkProfile(CatalogSection):
         """The shipped profiles."""
         return data_files("simcluster.plan.frameworks")
 
+    @classmethod
+    def root(cls, name: str) -> str:
+        """The profile that one stems from: megatron-core of nemo, fsdp of torchtitan; most are their own."""
+        while "use" in (entry := cls.document(name).data):
+            name = str(entry["use"])
+        return name
+
     @property
     def name(self) -> str:
         """What it is called in results: its entry of the catalog, and whether switches of it are others."""

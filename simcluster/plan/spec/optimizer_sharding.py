@@ -28,7 +28,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, Field, StrictBool, model_validator
+from pydantic import AliasChoices, BeforeValidator, Field, StrictBool, model_validator
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Bytes, Name, PositiveInt, Refused, Section, matches
@@ -312,7 +312,15 @@ class OptimizerShardingSpec(Section):
         )
 
 
-Written = Literal["fsdp"] | OptimizerShardingSpec
+def _not_a_stage(written: Any) -> Any:
+    """Refuses ``zero3`` and ``3``: they lack the key."""
+    stage = str(written).lower().removeprefix("zero").strip("-_ ")
+    if isinstance(written, (str, int)) and stage in ("0", "1", "2", "3"):
+        raise Refused(f"{written!r} is not accepted", hint=f"write {{zero: {stage}}}")
+    return written
+
+
+Written = Annotated[Literal["fsdp"] | OptimizerShardingSpec, BeforeValidator(_not_a_stage)]
 """What may stand under ``optimizer_sharding``: ``fsdp`` alone, or a mapping."""
 
 

@@ -42,8 +42,36 @@ USUAL_REUSE = 1000
 """Collectives of a reusable call where no number is given (MS_COMM_COMPILER_OPT=-1)."""
 
 
+_MESH = "write the sizes in the mesh: {pipeline: 4, data: 8, tensor: 8}"
+_STEPS = "leave it out: the number of micro-batches is global_batch / (micro_batch x data-parallel ranks)"
+_ZERO = "write optimizer_sharding: {zero: 1}; 2 and 3 are other stages"
+_SPLITS = ("tensor_parallel", "pipeline_parallel", "data_parallel", "model_parallel")
+
+_TRAINING_ELSEWHERE = {
+    "batch_size": "write global_batch, of all devices, or micro_batch, of one data-parallel rank",
+    "dtype": "write precision",
+    **dict.fromkeys(("lr", "learning_rate"), "write optimizer: {kind: adamw, learning_rate: 1e-4}"),
+    **dict.fromkeys(("gradient_accumulation", "gradient_accumulation_steps", "micro_batch_num"), _STEPS),
+    **dict.fromkeys(("accumulate_grad_batches", "micro_batches", "num_micro_batches"), _STEPS),
+}
+"""Keys of other tools that the section ``training`` does not have, and what it says instead."""
+
+_PARALLEL_ELSEWHERE = {
+    **dict.fromkeys(("sequence_parallel", "use_seq_parallel"), "write recipe: megatron_sp"),
+    **dict.fromkeys(("zero", "zero_stage", "zero_optimization"), _ZERO),
+    **dict.fromkeys(("fsdp", "fsdp2"), "write optimizer_sharding: fsdp"),
+    **dict.fromkeys(("tensor", "pipeline", "data", "expert", "tp", "pp", "dp", "cp", "ep", "mp"), _MESH),
+    **dict.fromkeys(_SPLITS, _MESH),
+    **dict.fromkeys(("vpp", "virtual_pipeline"), "write schedule: {kind: interleaved, chunks: 2}"),
+    **dict.fromkeys(("activation_checkpointing", "recompute_granularity"), "write recompute: all"),
+}
+"""The same of the section ``parallel``."""
+
+
 class TrainingSpec(Section):
     """The workload of one training step."""
+
+    keys_elsewhere: ClassVar[Mapping[str, str]] = _TRAINING_ELSEWHERE
 
     global_batch: PositiveInt
     """Sequences per step over all ranks."""
@@ -132,6 +160,8 @@ _NOT_MANUAL = (
 
 class ParallelSpec(Section):
     """How the step is distributed over the ranks."""
+
+    keys_elsewhere: ClassVar[Mapping[str, str]] = _PARALLEL_ELSEWHERE
 
     mode: Literal["data", "semi_auto", "auto", "manual"] = "semi_auto"
     """data: only the batch is split, over the batch axes. semi_auto: strategies, then the recipe, then the

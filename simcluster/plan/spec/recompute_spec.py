@@ -31,6 +31,13 @@ Layers = (
 """Which layers: a word, how many of each stage, how many of every stage, of every chunk of layers on every
 stage, or which by name."""
 
+_CORES = '["layers.*.attention.core*"]'
+_OF_OTHER_TOOLS = {
+    "full": "write 'all'",
+    "selective": f"name operators; Megatron's selective is {{operators: {_CORES}, keep_outputs: {_CORES}}}",
+}
+"""What to write in place of words of Megatron's and torchtitan's options."""
+
 
 def layers_by_block_method(
     layers: int, num_layers: int, stages: int, chunks: int
@@ -92,6 +99,9 @@ class RecomputeSpec(Section):
     def _expand(cls, written: Any) -> Any:
         if isinstance(written, (str, int, list, tuple)):
             written = {"layers": written}
+        word = written.get("layers") if isinstance(written, dict) else None
+        if isinstance(word, str) and word in _OF_OTHER_TOOLS:
+            raise Refused(f"'{word}' is not accepted", path="layers", hint=_OF_OTHER_TOOLS[word])
         if isinstance(written, dict) and isinstance(written.get("layers"), bool):
             return {**written, "layers": "all" if written["layers"] else "none"}
         return written

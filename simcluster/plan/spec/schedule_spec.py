@@ -31,6 +31,15 @@ def _kinds_in_schema(written: dict[str, Any]) -> None:
     written["anyOf"] = [{"enum": sorted(schedule_kinds())}, {"pattern": pattern}]
 
 
+_INTERLEAVED = "write {kind: interleaved, chunks: 2}"
+_KINDS_ELSEWHERE = {
+    "vpp": _INTERLEAVED,
+    "virtual_pipeline": _INTERLEAVED,
+    "zero_bubble": "write zb_h1 or zb_v",
+}
+"""What to write for names of schedules in other tools."""
+
+
 class ScheduleSpec(Section):
     """The pipeline schedule."""
 
@@ -103,14 +112,18 @@ class ScheduleSpec(Section):
         schedule = schedule_kinds().get(self.kind)
         if schedule is None:
             raise Refused(
-                f"unknown schedule '{self.kind}'", path="kind", hint=nearest(self.kind, schedule_kinds())
+                f"unknown schedule '{self.kind}'",
+                path="kind",
+                hint=_KINDS_ELSEWHERE.get(self.kind) or nearest(self.kind, schedule_kinds()),
             )
         takes = {field.name: field for field in fields(schedule)}
         for name in self._given:
             if name not in takes:
                 able = [kind for kind, other in schedule_kinds().items() if name in other.__match_args__]
                 raise Refused(
-                    f"schedule {self.kind} takes no {name}", path=name, hint=f"with kind {' or '.join(able)}"
+                    f"schedule {self.kind} takes no {name}",
+                    path=name,
+                    hint=f"leave it out, or take another kind: {', '.join(able)}",
                 )
         for name, field in takes.items():
             if field.default is MISSING and name not in self._given:

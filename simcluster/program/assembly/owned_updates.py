@@ -36,7 +36,7 @@ _OWNED = (MEASURE, UPDATE)
 
 @dataclass
 class OwnedUpdates:
-    """Makes of a stage's part one for each place along ``axes``, whose ranks update what they own."""
+    """Splits a stage's part into one for each position along ``axes``, whose ranks update what they own."""
 
     graph: Graph
     """The graph that is lowered."""

@@ -53,7 +53,7 @@ from simcluster.program.lowering.storage import (
     whole_sizes,
     with_storage,
 )
-from simcluster.program.lowering.token_exchange import exchanged_choices, share_sent_once, sorted_besides
+from simcluster.program.lowering.token_exchange import exchanged_choices, share_sent_once, with_sorting_pass
 from simcluster.program.lowering.unit_copies import with_unit_copies
 from simcluster.work import MATRIX_KERNELS, DType, Kernel, Work
 
@@ -269,7 +269,7 @@ class _CodeWriter:
             unfused = policy.fused_softmax.leaves(node.operator, inputs)
             traffic = policy.fused_softmax.traffic if unfused else policy.traffic
             if policy.tokens_sorted and named(node.operator, traffic, None) is None:
-                works = sorted_besides(works, node.operator, inputs, outputs)
+                works = with_sorting_pass(works, node.operator, inputs, outputs)
             return tuple(with_traffic(works, node.operator, traffic))
         if self.block.values[node.outputs[0]].role is Role.VIEW:
             return ()

@@ -60,8 +60,8 @@ def whole_sizes(
 
 
 def chunk_views(block: Block, uses: ValueUses) -> dict[str, int]:
-    """The bytes, none, of chunks that lie in what is held longer than they are: the whole that they are cut
-    from or put together to.
+    """Chunks that are views of a larger tensor that is held longer, the one that they are cut from or joined
+    into: value -> 0, the bytes that they need themselves.
     """
     last = {value: place for place, node in enumerate(block.nodes) for value in node.inputs}
     views: dict[str, int] = {}

@@ -28,7 +28,7 @@ def exchanged_choices(nodes: Iterable[Node], values: Mapping[str, Value]) -> dic
     return exchanged
 
 
-def sorted_besides(
+def with_sorting_pass(
     works: Iterable[Work], operator: Operator, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
 ) -> Iterator[Work]:
     """The work of an operator where what is in slots of experts is moved once more, into another order.

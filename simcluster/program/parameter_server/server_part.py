@@ -39,7 +39,7 @@ MASTER = "master"
 
 @dataclass
 class ServerBuilder:
-    """Writes the codes of one server behind those that are there."""
+    """Appends the codes of one server to those that a program already has."""
 
     servers: ServerPlan
     server: int

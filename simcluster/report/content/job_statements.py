@@ -109,12 +109,12 @@ def job_remarks(job: RunDocument) -> list[str]:
     if expected := job.get("expected"):
         best = expected["best_interval_s"]
         lines.append(
-            f"one failure every {units.seconds(expected['mtbf_s'])} by its laws; with a restart every time, "
+            f"one failure every {units.seconds(expected['mtbf_s'])} on average; with a restart every time, "
             f"goodput {units.percent(expected['goodput_of_restarts'])} (Daly)"
         )
         if best:
             now = units.seconds(expected["interval_s"])
-            lines.append(f"best to save every {units.seconds(best)} (Daly); it saves every {now}")
+            lines.append(f"best to save every {units.seconds(best)} (Daly); this job saves every {now}")
     if runs := job.get("replications"):
         lines.append(f"{runs['count']:,} runs with other random draws, 95% bounds of the means:")
         lines += [f"  {name}: {_bounds(runs[key], key)}" for key, name in _REPLICATED.items()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simcluster import units
-from simcluster.report.content.stage_peaks import stage_title
+from simcluster.report.content.stage_peaks import place_title, stage_title
 from simcluster.trace import RunDocument
 
 NEAR = "#c77700"
@@ -67,7 +67,9 @@ def headroom_text(summary: RunDocument) -> str:
 
 
 def _where(summary: RunDocument, entry: RunDocument) -> str:
-    return f"{stage_title(entry)} on {entry['device']}" if is_mixed(summary) else stage_title(entry)
+    if is_mixed(summary):
+        return f"{stage_title(entry)} on {entry['device']}"
+    return place_title(entry, summary["peak_memory_bytes"])
 
 
 def _sum(entry: RunDocument) -> str:
@@ -85,7 +87,8 @@ def _missing(entry: RunDocument) -> str:
     """What a tight device lacks."""
     if entry["left"] < 0:
         return (
-            f"{units.size(-entry['left'])} must be given back on the way, or it ends out of memory; "
+            f"the allocator must return {units.size(-entry['left'])} to the device, or the run "
+            f"ends out of memory; "
             f"{_headroom(entry)}"
         )
     return f"{units.size(entry['left'])} left; {_headroom(entry)}"

@@ -96,7 +96,9 @@ def _plan(plan: RunDocument) -> str:
     mesh = " x ".join(f"{axis} {size}" for axis, size in plan["mesh"].items()) or "one device"
     parts = [mesh]
     if len(plan["layers_per_stage"]) > 1:
-        parts.append(f"{plan['schedule']['kind']}, {_summed(plan['layers_per_stage'])} layers")
+        count = len(plan.get("layers_per_chunk", ()))
+        chunks = f" with {count} chunks a stage" if count > 1 else ""
+        parts.append(f"{plan['schedule']['kind']}{chunks}, {_summed(plan['layers_per_stage'])} layers")
     parts.append(_strategies(plan))
     parts += _recomputed(plan["recompute"])
     # Files of earlier versions say nothing about it.
@@ -236,5 +238,9 @@ def _sharded(sharding: RunDocument) -> str:
     what = [name for name in ("weights", "gradients") if sharding[name]]
     text = f"; {', '.join(what)} and states sharded over {axes}"
     if sharding["weights"]:
-        text += ", gathered for forward and backward" if sharding["regather"] else ", gathered once for both"
+        text += (
+            ", gathered in forward and again in backward"
+            if sharding["regather"]
+            else ", gathered once for forward and backward"
+        )
     return text

@@ -49,6 +49,15 @@ def stage_title(entry: RunDocument) -> str:
     return str(entry.get("program") or f"stage {entry['stage']}")
 
 
+def place_title(entry: RunDocument, peaks: Sequence[RunDocument]) -> str:
+    """Where the peak ``entry`` is, one of ``peaks``: its stage; without pipeline stages ``every rank``, or
+    ``the fullest rank`` where ranks differ.
+    """
+    if "program" in entry or len({peak["stage"] for peak in peaks}) > 1:
+        return stage_title(entry)
+    return "every rank" if len(peaks) == 1 else "the fullest rank"
+
+
 def stage_titles(documents: RunDocument) -> dict[int, str]:
     """Stage -> what it is called, of all that have ranks."""
     return {entry["stage"]: stage_title(entry) for entry in documents["classes"]}

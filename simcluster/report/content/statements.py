@@ -9,7 +9,7 @@ from simcluster import units
 from simcluster.deferred_dataclass import dataclass
 from simcluster.report.content.host_memory import overfull_hosts
 from simcluster.report.content.memory_verdict import emphasised_verdict, tight_text, verdict_text
-from simcluster.report.content.stage_peaks import stage_title
+from simcluster.report.content.stage_peaks import place_title, stage_title
 from simcluster.trace import RunDocument
 
 NEGLIGIBLE = 1e-3
@@ -73,7 +73,7 @@ def fullest_device(documents: RunDocument) -> RunDocument | None:
     )
 
 
-def fragmentation_text(entry: RunDocument) -> float:
+def fragmentation(entry: RunDocument) -> float:
     """Fragmentation: the share of reserved memory that is not allocated at the peak, 0 to 1."""
     return float((entry["reserved"] - entry["allocated"]) / (entry["reserved"] or 1))
 
@@ -84,12 +84,15 @@ def reserved_text(documents: RunDocument) -> str:
     if entry is None or entry["allocator"] is None:
         return ""
     kept = f"{units.size(entry['reserved'])} reserved by {entry['allocator']}"
-    spent = f"{units.percent(fragmentation_text(entry))} of it fragments"
+    spent = f"{units.percent(fragmentation(entry))} of it fragments"
     outside = f"{units.size(entry['outside'])} for runtime and communicators"
-    text = f"stage {entry['stage']}: {units.size(entry['allocated'])} of tensors, {kept} ({spent}), {outside}"
+    where = place_title(entry, documents["memory"])
+    text = f"{where}: {units.size(entry['allocated'])} of tensors, {kept} ({spent}), {outside}"
     room = entry["capacity"] - entry["outside"]
     if entry["allocated"] <= room < entry["reserved"]:
-        text += f"; {units.size(entry['reserved'] - room)} of it must be given back on the way to fit"
+        text += (
+            f"; the allocator must return {units.size(entry['reserved'] - room)} of it to the device to fit"
+        )
     return text
 
 

@@ -10,7 +10,7 @@ from simcluster.draw import Markup, quantities
 from simcluster.report.content import (
     bar_scale,
     capacity_marks,
-    fragmentation_text,
+    fragmentation,
     headroom_text,
     is_mixed,
     memory,
@@ -85,7 +85,7 @@ def _reserved(documents: RunDocument) -> str:
             f"{stage_title(stage)}{', ' + stage['device'] if mixed and 'device' in stage else ''}",
             units.size(stage["allocated"]),
             units.size(stage["reserved"]),
-            units.percent(fragmentation_text(stage)),
+            units.percent(fragmentation(stage)),
             units.size(stage["outside"]),
             units.percent((stage["reserved"] + stage["outside"]) / stage["capacity"]),
             units.size(stage["capacity"] - stage["reserved"] - stage["outside"]),

@@ -37,7 +37,7 @@ from simcluster.search.bounds.small_plan import TIMED, SmallPlan
 class PhaseSpans:
     """Spans of the executions of a phase, by instance in the order of the forward pass.
 
-    All are in nanoseconds but for ``handed_bytes``. What has no execution in the phase takes nothing.
+    All are in nanoseconds but for ``handed_bytes``. Instances without an execution in the phase have 0.
 
     Names are those of ``Span``; ``input_`` counts from the first kernel that reads what was handed over.
     """

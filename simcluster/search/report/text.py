@@ -83,7 +83,9 @@ def _space_rows(result: SearchResult) -> list[Sequence[Cell]]:
     per_plan = bounded.cpu_s / max(1, bounded.num_plans)
     plural = "" if bounded.num_costed == 1 else "s"
     source = f"from the costs of layers in {bounded.num_costed:,} small plan{plural}"
-    rows.append(("bounds", f"{source}: {units.seconds(per_plan)} of processor time a plan, with these"))
+    rows.append(
+        ("bounds", f"{source}: {units.seconds(per_plan)} of processor time a plan, small plans included")
+    )
     rows.append(("time", _time(result)))
     return rows
 

@@ -15,11 +15,11 @@ from simcluster.simulation.checkpoints.plan_content import content_of
 from simcluster.simulation.checkpoints.saved_training import (
     FloatName,
     check_model,
-    padded_again,
     read_history,
     restored_parts,
     small_plan_on,
     stream_of,
+    with_vocabulary_of,
 )
 from simcluster.simulation.verification import (
     TOLERANCES,
@@ -56,12 +56,12 @@ def load_for_inference(folder: Path, target: Scenario) -> tuple[Verification, So
     at = 0
     for run in history:
         source = stream_of(run, at, index.seed, dtype)
-        oracle = oracle_of(run.plan, source, at, padded_again(trained, run.plan))
+        oracle = oracle_of(run.plan, source, at, with_vocabulary_of(trained, run.plan))
         oracle.run(run.steps)
         trained, at = oracle.saved(), at + run.steps
     source = SampleStream(index.seed, np.dtype(dtype), restored=restored_parts(files, slices))
     known = SampleStream(index.seed, np.dtype(dtype))
-    known.parameters |= padded_again(trained, small.plan)
+    known.parameters |= with_vocabulary_of(trained, small.plan)
     fault, comparisons = "", tuple[TensorComparison, ...]()
     try:
         replay = replay_plan(small.plan, small.shrunk.cluster, source, 1, program)

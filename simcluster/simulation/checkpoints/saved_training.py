@@ -276,7 +276,7 @@ def train_run(
     expected = []
     for one in (*history, run):
         source = stream_of(one, at, seed, dtype)
-        before = padded_again(start, one.plan)
+        before = with_vocabulary_of(start, one.plan)
         oracle = oracle_of(one.plan, source, at, before)
         expected = oracle.run(one.steps)
         start, at = oracle.saved(), at + one.steps
@@ -298,8 +298,8 @@ def train_run(
     return Verification(name, dtype, ranks, changes, numbered, fault, run.steps, tolerance.relative), replay
 
 
-def padded_again(tensors: Mapping[str, Array], plan: Plan) -> dict[str, Array]:
-    """Whole tensors with the vocabulary padded as a plan does: cut, or zeros behind it."""
+def with_vocabulary_of(tensors: Mapping[str, Array], plan: Plan) -> dict[str, Array]:
+    """Whole tensors with the padded vocabulary of ``plan``: rows are cut off, or rows of zeros appended."""
     shapes = {tensor.name: tensor.shape for tensor in content_of(build(plan), plan.vocab).tensors}
     return {name: fitted(array, shapes.get(name, array.shape)) for name, array in tensors.items()}
 

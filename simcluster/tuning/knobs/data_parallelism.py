@@ -43,6 +43,8 @@ class DataParallelismKnob(Knob):
         schedule = scenario.spec.parallel.schedule
         if schedule.kind != "1f1b" or schedule.stages != "auto":
             changes.append(("parallel.schedule", "1f1b"))
+        if scenario.spec.parallel.overlap:
+            changes.append(("parallel.overlap", "{}"))  # of axes that the mesh then does not have
         if (batch // devices) % size:
             changes.append(("training.micro_batch", str(scenario.spec.parallel.copies)))
         for sharding in ("{zero: 1}", "fsdp"):

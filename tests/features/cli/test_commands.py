@@ -62,7 +62,13 @@ def test_lint_says_what_follows(simcluster, small):
     code, out, err = simcluster("lint", small)
     assert (code, err) == (0, "")
     assert out.startswith("small.yaml: ok\n")
-    for words in ("8 in 2 classes", "2 + 2 = 4 in 2 stages", "4 micro-batches", "vocabulary", "unconfigured"):
+    for words in (
+        "8 in 2 classes",
+        "2 + 2 = 4 in 2 stages",
+        "4 micro-batches",
+        "vocabulary",
+        "without a strategy",
+    ):
         assert words in out or words == "vocabulary"
 
 

@@ -43,7 +43,7 @@ def test_a_framework_may_be_chosen(simcluster, here):
     code, out, _ = simcluster(*SMALL)
     assert code == 0
     assert Document.parse(out).data["framework"] == "megatron-core"
-    assert "a bound" not in out and "2.00 GiB to be left" in " ".join(out.replace("#", " ").split())
+    assert "a bound" not in out and "2.00 GiB must stay free" in " ".join(out.replace("#", " ").split())
     code, _, err = simcluster(*SMALL, "--framework", "megatron-cor")
     assert code == 2
     assert "--framework megatron-cor: unknown framework" in err and "megatron-core" in err

@@ -75,7 +75,10 @@ def test_a_file_says_its_own_stages_and_micro_batches(simcluster, tmp_path):
     ("words", "message"),
     [
         (["zb"], "unknown schedule 'zb'; did you mean 'zb_v'?"),
-        (["1f1b", "--chunks", "2"], "schedule 1f1b takes no chunks; with kind interleaved or"),
+        (
+            ["1f1b", "--chunks", "2"],
+            "schedule 1f1b takes no chunks; leave it out, or take another kind: interleaved,",
+        ),
         (["text"], "schedule text needs its text"),
         (
             ["interleaved", "--micro-batches", "6"],

@@ -118,6 +118,13 @@ def test_what_has_no_owner_is_refused_in_words(others, message):
         build_scenario(scenario({"data": 2}, **others))
 
 
+def test_updates_on_hosts_are_refused_as_a_whole():
+    """Also where only the parameters that AdamW updates have an operator of the very name."""
+    changes = [("training.optimizer", "{kind: muon}"), ("parallel.host", "['*.update']")]
+    with pytest.raises(PlanError, match=r"newton_schulz' cannot run on the processors"):
+        build_scenario(scenario({"data": 2}, host="dgx-h100").changed(changes))
+
+
 def test_states_are_written_by_their_names():
     with pytest.raises(PlanError, match="muon keeps no state 'moment3'"):
         built({"data": 2}, states={"moment3": "bf16"})

@@ -239,4 +239,7 @@ def test_the_expanded_form_is_in_the_plan_document_and_in_the_summary():
         "whole": [],
     }
     numbers = dict(header_rows(documents))["numbers"]
-    assert "weights, gradients and states sharded over data, gathered for forward and backward" in numbers
+    assert (
+        "weights, gradients and states sharded over data, gathered in forward and again in backward"
+        in numbers
+    )

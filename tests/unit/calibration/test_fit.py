@@ -90,7 +90,7 @@ def test_the_file_is_a_device_with_these_figures(fit):
     assert "fitted to 36 rows" in data["gemm"]["sustained"]["source"]
 
 
-def test_the_report_tells_what_each_figure_buys(fit):
+def test_the_report_tells_what_each_figure_gains(fit):
     text = fit_text(fit)
     assert "shapes left out" in text and "gemm.sustained" in text
     gains = {move.parameter.key: move.gain for stage in fit.stages for move in stage.moves}

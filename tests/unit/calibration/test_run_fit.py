@@ -51,7 +51,7 @@ def test_what_a_single_publisher_asks_for_does_not_help_when_it_is_left_out() ->
 def test_nothing_moves_where_nothing_is_wrong() -> None:
     fit = fit_times(runs(clock=1.0, overhead=1.0))
     assert not fit.moves
-    assert "No figure moved" in run_fit_text(fit)
+    assert "No figure changes" in run_fit_text(fit)
 
 
 def test_tables_and_yaml_name_every_figure_that_moved() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from simcluster import units
 from simcluster.draw import BarPart, Stack, TimelineBlock, stacked_bars_svg, timeline_svg
 from simcluster.draw.area import stacked_area, thin_levels
-from simcluster.draw.svg import Canvas, ticks
+from simcluster.draw.svg import Canvas, ticks, time_ticks
 from simcluster.draw.svg_timeline import FEW
 from simcluster.draw.tone import BLUE, GREEN, ORANGE
 
@@ -127,6 +127,13 @@ def test_ticks_are_round_and_about_as_many_as_asked(end, count):
     assert len(found) <= count + 1
     assert all(b - a == pytest.approx(found[1]) for a, b in pairwise(found))
     assert len(found) < 2 or f"{found[1]:e}"[:8] in {"1.000000", "2.000000", "5.000000"}
+
+
+@pytest.mark.parametrize(
+    ("end", "step"), [(3.0, 0.5), (3600.0, 500.0), (14_400.0, 1800.0), (86_400.0, 10_800.0), (5e6, 864_000.0)]
+)
+def test_marks_of_hours_and_days_are_whole(end, step):
+    assert time_ticks(end, 8)[1] == step
 
 
 def test_a_line_over_an_area_steps_where_its_level_does():

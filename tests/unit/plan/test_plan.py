@@ -49,8 +49,8 @@ def test_unconfigured_operators_are_counted_aloud():
     found = plan({"data": 2, "tensor": 2})
     unconfigured = 4 * 4 + 1
     assert found.strategies.unconfigured == unconfigured
-    assert f"{unconfigured} operators unconfigured, replicated over tensor (2)" in found.notes
-    assert not any("unconfigured" in note for note in plan({"data": 2}).notes)
+    assert f"{unconfigured} operators without a strategy, replicated over tensor (2)" in found.notes
+    assert not any("without a strategy" in note for note in plan({"data": 2}).notes)
 
 
 def test_the_vocabulary_is_padded_for_the_ranks_that_share_it():

@@ -36,6 +36,15 @@ def test_experts_lie_over_as_many_data_ranks_as_divide_them():
         assert search.least(tensor, 1) == int((weights + states) / tensor)
 
 
+def test_profiles_of_fsdp_shard_everything():
+    request = SearchRequest("llama3-8b", "dgx-h100", 2, framework="torchtitan")
+    search = _Search(request, None)
+    assert search.scenario(1, 1, 64, "none")["parallel"]["optimizer_sharding"] == "fsdp"
+    states = _Search(replace(request, framework="nemo"), None)
+    assert states.scenario(1, 1, 64, "none")["parallel"]["optimizer_sharding"] == {"zero": 1}
+    assert search.least(1, 1) == search.model.num_parameters * 14 // 16 < states.least(1, 1)
+
+
 def test_the_usual_batch_has_about_four_million_tokens():
     search = _Search(SearchRequest("llama3-8b", "dgx-h100", 2), None)
     for data in search.candidates():

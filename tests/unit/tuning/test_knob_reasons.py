@@ -166,6 +166,12 @@ def test_a_new_axis_stands_where_it_belongs():
     ]
 
 
+def test_without_tensor_ranks_no_collectives_of_theirs_overlap():
+    overlapped = {"parallel": {"overlap": {"tensor": {"chunks": 2}}}, "bubble": 0.06}
+    for changes in reasons(**overlapped)["data parallelism alone"].knob.turns:
+        assert ("parallel.overlap", "{}") in changes
+
+
 def test_copies_take_larger_micro_batches_where_they_must():
     one = reasons(exposed={"tensor": 0.2}, training={"micro_batch": 1})["copies"].knob.turns
     assert one == ((("parallel.copies", "2"), ("training.micro_batch", "2")),)

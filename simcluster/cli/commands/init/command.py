@@ -54,10 +54,11 @@ def init(
 ) -> ExitCode:
     """Write a commented scenario with a good plan.
 
-    It is the fastest plan that fits of all meshes, micro-batches, chunks and recomputations with ZeRO-1,
-    as simcluster search finds it. With --quick it is the first plan that fits by a simple rule: tensor
-    parallelism grows up to the devices of a host, then the pipeline grows, then all layers are
-    recomputed; the rest is data parallelism. Exit code 1, with the plan that came closest, if none fits.
+    It is the fastest plan that fits of all meshes, micro-batches, chunks and recomputations with ZeRO-1
+    (FSDP under fsdp, torchtitan and llm-foundry), as simcluster search finds it. With --quick it is the
+    first plan that fits by a simple rule: tensor parallelism grows up to the devices of a host, then the
+    pipeline grows, then all layers are recomputed; the rest is data parallelism. Exit code 1, with the plan
+    that came closest, if none fits.
     """
     from simcluster.cli.commands.init.init_scenario import write_init_scenario
     from simcluster.cli.output.scenario_target import Target

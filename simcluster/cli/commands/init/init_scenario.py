@@ -63,6 +63,7 @@ _BY_VALUE = {
     ("framework", IDEAL): "a bound: nothing is wasted; the others: simcluster catalog frameworks",
     ("parallel.recipe", "megatron_sp"): "tensor and sequence parallelism of transformer layers",
     ("parallel.recipe", "megatron"): "tensor parallelism of transformer layers",
+    ("parallel.optimizer_sharding", "fsdp"): "weights, gradients and states are sharded, as by fully_shard",
     ("parallel.recompute.layers", "none"): "nothing: all would save memory for time",
     ("parallel.schedule.kind", "1f1b"): "one forward, one backward; or gpipe",
     ("parallel.recompute.layers", "all"): "every layer keeps only its input, and runs again",
@@ -178,8 +179,8 @@ def _attempt_text(attempt: Attempt) -> str:
 
 
 def _needs(use: MemoryUse) -> str:
-    """``75.2 GiB of 79.1 GiB``, and the headroom to be left, if any."""
-    asked = f" with {units.size(use.headroom)} to be left" if use.headroom else ""
+    """``75.2 GiB of 79.1 GiB``, and the headroom that must stay free, if any."""
+    asked = f", of which {units.size(use.headroom)} must stay free" if use.headroom else ""
     return f"{units.size(use.needed)} of {units.size(use.capacity)}{asked}"
 
 

@@ -54,8 +54,8 @@ def test_files_of_earlier_versions_say_less(run):
 def test_what_fits_only_once_blocks_are_given_back_is_said(torch_run):
     (entry, *_) = torch_run.documents["memory"]
     tight = entry | {"capacity": entry["outside"] + (entry["allocated"] + entry["reserved"]) // 2}
-    assert "must be given back" in reserved_text({"memory": [tight]})
-    assert "must be given back" not in reserved_text({"memory": [entry]})
+    assert "the allocator must return" in reserved_text({"memory": [tight]})
+    assert "the allocator must return" not in reserved_text({"memory": [entry]})
 
 
 def test_devices_on_which_nothing_is_reserved_have_no_fragments(torch_run):
