@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import simcluster
+from tests.support.source_trees import source_nodes
 
 ROOT = Path(simcluster.__file__).parent
 PACKAGES = {
@@ -34,7 +35,7 @@ READERS = {
 def imports_re(path):
     return any(
         isinstance(node, ast.Import) and any(alias.name == "re" for alias in node.names)
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in source_nodes(path)
     )
 
 
@@ -88,7 +89,7 @@ def cuts_texts(path):
         and not (
             node.func.attr.endswith("split") and node.args and not isinstance(node.args[0], ast.Constant)
         )
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in source_nodes(path)
     )
 
 
