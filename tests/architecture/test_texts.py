@@ -72,7 +72,7 @@ CUTTERS = {
     "report/perfetto/json_columns.py": "JSON that a library wrote",
     "report/terminal/layouts.py": SAVED,
     "search/space/space.py": "keys and values that users write",
-    "simulation/views/run_documents.py": "key paths, as users write them",
+    "simulation/views/plan_description.py": "key paths, as users write them",
     "tuning/recompute_search.py": "patterns of names as users write them",
     "values/replay.py": "names of updates, which the Program digest reads: w.update",
 }
