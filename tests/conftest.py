@@ -60,12 +60,9 @@ def pytest_runtest_protocol(item):
 def pytest_collection_modifyitems(config, items):
     """Of ``combinations`` of parameters all are thorough but a few in which every value of each occurs.
 
-    So are all notebooks but the first. Of properties half of the examples are quick, and half thorough.
+    Of properties half of the examples are quick, and half thorough.
     """
     _halve_examples(items, config.option.markexpr)
-    for item in items:
-        if item.path.suffix == ".ipynb" and not item.path.name.startswith("01_"):
-            item.add_marker(pytest.mark.thorough)
     combined = defaultdict(list)
     for item in items:
         if item.get_closest_marker("combinations"):

@@ -78,6 +78,7 @@ class Cluster:
     _together: dict[tuple[int, ...], Host] = field(default_factory=dict, init=False, repr=False)
     _topologies: list[Topology] = field(default_factory=list, init=False, repr=False)
     _same_links: list[Cluster] = field(default_factory=list, init=False, repr=False)
+    _pairs: dict[tuple[int, ...], GroupPlacement] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
@@ -244,8 +245,13 @@ class Cluster:
         return ranks if self.devices is None else np.asarray(self.devices[ranks], dtype=np.int64)
 
     def placement(self, ranks: Ranks | Sequence[int]) -> GroupPlacement:
-        """How one group of ranks [size] lies on the cluster."""
+        """How one group of ranks [size] lies on the cluster; of a pair the same object each time."""
+        pair = tuple(map(int, ranks)) if len(ranks) == 2 else ()
+        if pair in self._pairs:
+            return self._pairs[pair]
         placements, _ = self.placements(np.asarray(ranks, dtype=np.int64)[np.newaxis])
+        if pair:
+            self._pairs[pair] = placements[0]
         return placements[0]
 
     def placements(self, groups: Ranks) -> tuple[list[GroupPlacement], NDArray[np.intp]]:

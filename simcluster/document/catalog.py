@@ -57,7 +57,8 @@ class CatalogSection(Section):
         """The entry called ``name``; ScenarioError, with the nearest name, if there is none."""
         if name not in cls.entries():
             raise ScenarioError(f"unknown {cls.noun} '{name}'", hint=cls.hint(name))
-        return validate_data({"use": name}, cls)
+        entry: Self = _loaded(cls, name)
+        return entry
 
     @classmethod
     def sourced(cls, name: str) -> Self:
@@ -128,6 +129,12 @@ def _as_changes(part: JsonSchemaValue) -> JsonSchemaValue:
     some_keys = {"type": "object", "$comment": SOME_KEYS}
     described = {"description": part["description"]} if "description" in part else {}
     return {"anyOf": [part, some_keys], **described}
+
+
+@cache
+def _loaded(section: type[CatalogSection], name: str) -> Any:
+    """A shipped entry, one object per section and name: it is frozen, and every cluster reads its host's."""
+    return validate_data({"use": name}, section)
 
 
 @cache

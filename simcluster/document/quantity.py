@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -40,12 +41,7 @@ class Quantity:
 
     def write(self, value: float) -> str:
         """The shortest text in whole bytes, seconds or FLOPs that ``read`` turns into exactly this value."""
-        texts = [f"{_digits(value)} {self.dimension.base}"]
-        for unit, scale in self.dimension.units.items():
-            text = f"{_digits(value / scale)} {unit}"
-            if unit.endswith(_SPELLED[self.dimension]) and units.parse(text, self.dimension) == value:
-                texts.append(text)
-        return min(texts, key=len)
+        return _shortest(value, self.dimension)
 
     def _serialize(self, value: Any) -> str:
         if not isinstance(value, (int, float)):  # in a union, another branch writes it
@@ -101,6 +97,17 @@ _SPELLED = {
     Dimension.TOKEN_RATE: ("tokens/s",),
     Dimension.SAMPLE_RATE: ("samples/s",),
 }
+
+
+@lru_cache(maxsize=4096)
+def _shortest(value: float, dimension: Dimension) -> str:
+    """The shortest text of a value; the figures of a catalog are written for every cluster that has them."""
+    texts = [f"{_digits(value)} {dimension.base}"]
+    for unit, scale in dimension.units.items():
+        text = f"{_digits(value / scale)} {unit}"
+        if unit.endswith(_SPELLED[dimension]) and units.parse(text, dimension) == value:
+            texts.append(text)
+    return min(texts, key=len)
 
 
 def _digits(value: float) -> str:

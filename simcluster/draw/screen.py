@@ -14,8 +14,8 @@ from simcluster.printable import printable_text
 NARROWEST, WIDEST = 60, 120
 """Screens outside these are drawn as if they were inside."""
 
-_TRAILING = re.compile(r" +((?:\x1b\[[\d;]*m)*) *$")
-"""Blanks at the end of a line, perhaps before the code that ends a style."""
+_TRAILING = re.compile(r"(?<! ) ++((?:\x1b\[[\d;]*m)*+) *+$")
+"""Blanks at the end of a line, perhaps before the code that ends a style; blanks within it are read once."""
 
 
 def screen_width(width: int | None = None) -> int:

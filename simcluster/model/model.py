@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import ClassVar
 
 from simcluster.model.graph import Graph
@@ -58,9 +59,7 @@ class Model(ABC):
     @property
     def num_parameters(self) -> int:
         """Parameters, tied ones once, as publications count them (no vocabulary padding)."""
-        return self.graph(
-            batch=1, seq_len=self.fixed_seq_len or 1, dtype=DType.BF16, num_tokens=1
-        ).num_parameters
+        return _num_parameters(self)
 
     def remarks(self, seq_len: int) -> tuple[str, ...]:
         """What a user should be told of how it is computed on sequences of this length."""
@@ -80,3 +79,10 @@ class Model(ABC):
         Sizes come from ``ways``: what was divided still divides, what was padded still has to be.
         ``padded`` asks for a vocabulary that will have to be padded.
         """
+
+
+@lru_cache(maxsize=256)
+def _num_parameters(model: Model) -> int:
+    """Parameters of a model's graph; searches ask for those of one model in every plan that they try."""
+    graph = model.graph(batch=1, seq_len=model.fixed_seq_len or 1, dtype=DType.BF16, num_tokens=1)
+    return graph.num_parameters

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import importlib
+from functools import cache
 from pathlib import Path
 
 import simcluster
+from tests.support.source_trees import source_nodes, source_tree
 
 ROOT = Path(simcluster.__file__).parent
 MODULES = {
@@ -23,7 +25,7 @@ REGISTRIES = ("simcluster.model.operators",)
 
 def imports(name):
     """(line, module) of everything that a module imports of simcluster; submodules by their own names."""
-    for node in ast.walk(ast.parse(MODULES[name].read_text())):
+    for node in source_nodes(MODULES[name]):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "simcluster":
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
@@ -35,9 +37,10 @@ def imports(name):
             yield from ((node.lineno, a.name) for a in node.names if a.name.split(".")[0] == "simcluster")
 
 
+@cache
 def exporting(package):
     """The imports of a package's ``__init__``, with those that are for readers alone and resolved lazily."""
-    body = ast.parse(MODULES[package].read_text()).body
+    body = source_tree(MODULES[package]).body
     inner = [node for each in body if isinstance(each, ast.If) for node in each.body]
     return [node for node in (*body, *inner) if isinstance(node, ast.ImportFrom)]
 
@@ -72,7 +75,7 @@ def test_packages_are_imported_through_what_they_export():
 def test_packages_export_by_name():
     """What __init__ imports is in __all__, sorted, so that a reader finds the interface in one list."""
     for name in sorted(PACKAGES - {"simcluster", f"{LAZY}.commands"}):
-        tree = ast.parse(MODULES[name].read_text())
+        tree = source_tree(MODULES[name])
         names = {
             alias.asname or alias.name
             for node in exporting(name)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
-import pytest
-
 import simcluster
+from tests.support.source_trees import source_tree
 
 ROOT = Path(simcluster.__file__).parent
-FILES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
 COMMANDS = "cli/commands/"
 """A command is a function with the name that users type, in a module of that name."""
 PRIVATE_WORDS = re.compile(
@@ -39,7 +38,16 @@ def public(tree):
         yield from ((node, name) for name in names if not name.startswith("_"))
 
 
-NAMES = [(path, node, name) for path, tree in sorted(FILES.items()) for node, name in public(tree)]
+@cache
+def files():
+    """(path, tree) of every module."""
+    return [(path.relative_to(ROOT).as_posix(), source_tree(path)) for path in sorted(ROOT.rglob("*.py"))]
+
+
+@cache
+def names():
+    """(path, node, name) of all that modules define for others."""
+    return [(path, node, name) for path, tree in files() for node, name in public(tree)]
 
 
 def words(name):
@@ -82,7 +90,7 @@ def fields(node):
 
 def test_no_two_public_classes_have_one_name():
     places = defaultdict(list)
-    for path, node, name in NAMES:
+    for path, node, name in names():
         if isinstance(node, ast.ClassDef):
             places[name].append(path)
     assert not {name: paths for name, paths in places.items() if len(paths) > 1}
@@ -92,7 +100,7 @@ def test_nothing_has_the_name_of_its_module():
     """It would hide the module where the package exports it."""
     assert not [
         path
-        for path, node, name in NAMES
+        for path, node, name in names()
         if name == Path(path).stem and not path.startswith(COMMANDS) and not isinstance(node, ast.Assign)
     ]
 
@@ -100,7 +108,7 @@ def test_nothing_has_the_name_of_its_module():
 def test_public_names_are_words_of_the_field():
     assert not [
         f"{path}: {name}"
-        for path, _, name in NAMES
+        for path, _, name in names()
         if any(PRIVATE_WORDS.fullmatch(word) for word in words(name))
     ]
 
@@ -108,7 +116,7 @@ def test_public_names_are_words_of_the_field():
 def test_public_members_are_words_of_the_field():
     assert not [
         f"{path}: {owner}.{name}"
-        for path, tree in sorted(FILES.items())
+        for path, tree in files()
         for owner, name in members(tree)
         if not name.startswith("_") and any(PRIVATE_WORDS.fullmatch(word) for word in words(name))
     ]
@@ -117,21 +125,20 @@ def test_public_members_are_words_of_the_field():
 def test_variables_say_what_they_hold():
     assert not [
         f"{path}:{line}: {name}"
-        for path, tree in sorted(FILES.items())
+        for path, tree in files()
         for line, name in sorted(stored(tree))
         if name in SAYS_NOTHING
     ]
 
 
-@pytest.mark.parametrize(
-    ("path", "node"),
-    [
-        pytest.param(path, node, id=name)
-        for path, node, name in NAMES
-        if isinstance(node, ast.ClassDef) and len(fields(node)) >= MANY_FIELDS
-    ],
-)
-def test_many_fields_are_documented_one_by_one(path, node):
+def test_many_fields_are_documented_one_by_one():
     """An editor shows what stands below a field, and nothing of a paragraph about all of them."""
-    without = [name for name, documented in fields(node).items() if not documented]
-    assert not without, f"{path}: {node.name}"
+    classes = [(path, node.name, fields(node)) for path, node, _ in names() if isinstance(node, ast.ClassDef)]
+    large = [(path, name, documented) for path, name, documented in classes if len(documented) >= MANY_FIELDS]
+    assert large
+    assert not [
+        f"{path}: {name}.{field}"
+        for path, name, documented in large
+        for field, has_text in documented.items()
+        if not has_text
+    ]

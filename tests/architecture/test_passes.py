@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 import simcluster.plan
 from simcluster.plan import PASSES
+from tests.support.source_trees import source_tree
 
 PLAN = Path(simcluster.plan.__file__).parent
 UNIT = Path(__file__).parents[1] / "unit" / "plan"
@@ -20,11 +22,12 @@ def called(tree: ast.AST) -> set[str]:
     return {name.id for name in calls if isinstance(name, ast.Name)}
 
 
+@cache
 def functions() -> dict[str, set[str]]:
     """Pass -> its function; of one that is written beside the list, those that it calls."""
     found = {}
     for path in sorted(PLAN.rglob("*.py")):
-        tree = ast.parse(path.read_text())
+        tree = source_tree(path)
         beside = {node.name: called(node) for node in tree.body if isinstance(node, ast.FunctionDef)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Pass":
@@ -35,10 +38,12 @@ def functions() -> dict[str, set[str]]:
     return found
 
 
-FUNCTIONS = functions()
-TESTED = {name for path in UNIT.rglob("test_*.py") for name in called(ast.parse(path.read_text()))}
+@cache
+def called_in_tests() -> set[str]:
+    """The functions that unit tests of the planner call."""
+    return {name for path in UNIT.rglob("test_*.py") for name in called(source_tree(path))}
 
 
 @pytest.mark.parametrize("name", PASSES)
 def test_a_unit_test_runs_it_alone(name):
-    assert FUNCTIONS[name] & TESTED, f"tests/unit/plan calls none of {FUNCTIONS[name]}"
+    assert functions()[name] & called_in_tests(), f"tests/unit/plan calls none of {functions()[name]}"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import simcluster
+from tests.support.source_trees import source_nodes
 
 ROOT = Path(simcluster.__file__).parent
 TESTS = Path(__file__).parents[1]
@@ -46,7 +47,7 @@ LOCALISED = sorted(
 
 def imported(path: Path) -> set[tuple[str, str]]:
     """(module, name) of everything that a module imports from somewhere."""
-    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+    nodes = [node for node in source_nodes(path) if isinstance(node, ast.ImportFrom)]
     return {(node.module or "", alias.name) for node in nodes for alias in node.names}
 
 

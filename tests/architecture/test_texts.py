@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import simcluster
+from tests.support.source_trees import source_nodes
 
 ROOT = Path(simcluster.__file__).parent
 PACKAGES = {
@@ -34,7 +35,7 @@ READERS = {
 def imports_re(path):
     return any(
         isinstance(node, ast.Import) and any(alias.name == "re" for alias in node.names)
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in source_nodes(path)
     )
 
 
@@ -72,7 +73,7 @@ CUTTERS = {
     "report/perfetto/json_columns.py": "JSON that a library wrote",
     "report/terminal/layouts.py": SAVED,
     "search/space/space.py": "keys and values that users write",
-    "simulation/views/run_documents.py": "key paths, as users write them",
+    "simulation/views/plan_description.py": "key paths, as users write them",
     "tuning/recompute_search.py": "patterns of names as users write them",
     "values/replay.py": "names of updates, which the Program digest reads: w.update",
 }
@@ -89,7 +90,7 @@ def cuts_texts(path):
         and not (
             node.func.attr.endswith("split") and node.args and not isinstance(node.args[0], ast.Constant)
         )
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in source_nodes(path)
     )
 
 

@@ -2,7 +2,6 @@
 
 import json
 
-import jsonschema
 import pytest
 
 import simcluster
@@ -13,6 +12,7 @@ from simcluster.model import ModelSpec
 from simcluster.plan import FrameworkSpec
 from simcluster.scenario import Scenario, entry_schema
 from tests.support.scenario_texts import but
+from tests.support.schemas import schema_validator
 
 MODEL = "{layers: 4, hidden: 64, heads: 8, kv_heads: 4, ffn: 128, vocab: 256}"
 OWN = but("use: cpu-server,", "use: parts/host.yaml,", but(MODEL, "parts/model.yaml"))
@@ -123,7 +123,7 @@ def test_what_a_run_writes_can_be_read_from_anywhere(folder, monkeypatch, capsys
     ],
 )
 def test_the_catalog_gives_files_to_change_that_follow_their_schema(capsys, kind, section, names):
-    schema = jsonschema.Draft202012Validator(entry_schema(kind))
+    schema = schema_validator(entry_schema(kind))
     for name in names:
         assert command_line(["catalog", name, "--yaml"]) == 0
         text = capsys.readouterr().out

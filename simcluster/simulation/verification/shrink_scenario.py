@@ -10,7 +10,7 @@ was divided still divides, what was padded is padded, grouped heads stay grouped
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -34,7 +34,6 @@ from simcluster.plan import (
     Plan,
     RoutingSpec,
     RuleSpec,
-    Schedule,
     StrategySpec,
     SubgraphSpec,
     Task,
@@ -52,9 +51,14 @@ from simcluster.simulation.verification.shrink_cluster import small_cluster
 from simcluster.simulation.verification.shrink_fine_tuning import small_fine_tuning
 from simcluster.simulation.verification.shrink_offload import small_offload
 from simcluster.simulation.verification.shrink_recompute import small_recompute
+from simcluster.simulation.verification.shrink_sizes import (
+    MOST_RANKS,
+    runnable_batches,
+    small_batches,
+    small_layers,
+    small_mesh,
+)
 from simcluster.simulation.views import effective_strategies_of
-
-MOST_RANKS = 64
 
 MOST_TOKENS = 4
 """Tokens that are generated in values."""
@@ -100,7 +104,7 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan, given: Model | None = Non
     cluster, hosts = small_cluster(scenario, plan.mesh, mesh)
     stages = mesh.size(plan.stage_axis)
     schedule = spec.parallel.schedule.build()
-    chunks = tuple(_small_layers(chunk, stages) for chunk in plan.pipeline.chunks)
+    chunks = tuple(small_layers(chunk, stages) for chunk in plan.pipeline.chunks)
     chain = schedule.chain(stages)
     layers = chain.by_virtual(chunks)
     ways = _Ways.of(plan, mesh)
@@ -116,7 +120,7 @@ def shrink_scenario_of(scenario: Scenario, plan: Plan, given: Model | None = Non
         names = _Names(fine_tuned(names.graph, spec.task.model_copy(update=fine_tuning)))
     copies = plan.pipeline.micro_batch_interleave
     wanted = small_batches(plan.pipeline.batches.taken_together(copies), mesh, len(layers))
-    batches = _runnable(wanted, schedule, stages, plan.num_micro_batches // copies)
+    batches = runnable_batches(wanted, schedule, stages, plan.num_micro_batches // copies)
     micro_batch = copies * _micro_batch(plan, mesh, ways, plan.pipeline.micro_batch)
     trained = sum(batches.by_coordinate) / len(batches.by_coordinate)
     batch = round(trained * micro_batch * mesh.product(plan.placement.batch_axes))
@@ -338,75 +342,6 @@ def _verifiable(rule: R) -> R:
     """A rule with constants under which rounding errors stay small."""
     decay = max(rule.weight_decay, update_of(rule).least_decay)
     return rule.model_copy(update={**_CONSTANTS, "weight_decay": decay})
-
-
-def small_mesh(sizes: Mapping[str, int], stage_axis: str, least_stages: int = 3) -> dict[str, int]:
-    """The axes of the small plan, by the rule above; ``least_stages`` stay of a pipeline that has as many."""
-    small = dict(sizes)
-    while math.prod(small.values()) > MOST_RANKS:
-        steps = {
-            axis: _next_size(size, least_stages if axis == stage_axis else 2) for axis, size in small.items()
-        }
-        able = [axis for axis, size in small.items() if steps[axis] < size]
-        if not able:
-            break
-        largest = max(able, key=lambda axis: small[axis])
-        small[largest] = steps[largest]
-    return small
-
-
-def _next_size(size: int, least: int) -> int:
-    """A size divided by its smallest factor, but not below ``least``."""
-    if size <= least:
-        return size
-    factor = next(number for number in range(2, size + 1) if size % number == 0)
-    return max(size // factor, least)
-
-
-def small_batches(before: MicroBatches, mesh: Mesh, num_stages: int) -> MicroBatches:
-    """The micro-batches of the small plan.
-
-    Where they differ, one coordinate of each number is kept first, then others in order; the numbers keep
-    their order, the largest becomes at most one more than stages, or as many as there are different ones.
-    """
-    if not before.axis:
-        return MicroBatches("", (min(before.most, num_stages + 1),))
-    given, size = before.by_coordinate, mesh.size(before.axis)
-    firsts = [given.index(count) for count in before.counts]
-    rest = [coordinate for coordinate in range(len(given)) if coordinate not in firsts]
-    kept = [given[coordinate] for coordinate in sorted([*firsts, *rest][:size])]
-    different = sorted(set(kept))
-    ceiling = num_stages + 1 - len(different)
-    small = {count: max(place, min(count, ceiling + place)) for place, count in enumerate(different, start=1)}
-    return MicroBatches(before.axis, tuple(small[count] for count in kept))
-
-
-def _runnable(batches: MicroBatches, schedule: Schedule, num_stages: int, most: int) -> MicroBatches:
-    """Micro-batches that a schedule accepts, still in their order: each number or the next that it does.
-
-    Some accept whole rounds only; one that is written out, only the ``most`` that it is written for.
-    """
-    accepted: dict[int, int] = {}
-    for count in sorted(set(batches.by_coordinate)):
-        least = max([count, *(taken + 1 for taken in accepted.values())])
-        tried = (*range(least, least + num_stages), most)
-        accepted[count] = next((number for number in tried if _runs(schedule, num_stages, number)), count)
-    return replace(batches, by_coordinate=tuple(accepted[count] for count in batches.by_coordinate))
-
-
-def _runs(schedule: Schedule, num_stages: int, num_micro_batches: int) -> bool:
-    try:
-        schedule.timetable(num_stages, num_micro_batches)
-    except PlanError:
-        return False
-    return True
-
-
-def _small_layers(layers: tuple[int, ...], num_stages: int) -> tuple[int, ...]:
-    """At most two layers a stage, or three where a stage had more than the smallest one."""
-    ends = (*layers[: num_stages - 1], layers[-1]) if num_stages > 1 else layers
-    smallest = min(ends)
-    return tuple(min(count, min(smallest, 2) + (count > smallest)) for count in ends)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import simcluster as package
 from simcluster.guide import find_topic, topics
 from simcluster.scenario import key_references
 from tests.support.documentation_blocks import PAGES
+from tests.support.source_trees import source_nodes
 
 FOLDER = Path(package.__file__).parent / "guide"
 TOPICS = topics()
@@ -77,18 +79,23 @@ MESSAGES = [
     if heading.startswith("### `")
     for message in heading.removeprefix("### `").removesuffix("`").split("`, `")
 ]
-STRINGS = "\n".join(
-    node.value
-    for file in FOLDER.parent.rglob("*.py")
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-    if isinstance(node, ast.Constant) and isinstance(node.value, str)
-)
+
+
+@cache
+def strings():
+    """All texts in the code."""
+    return "\n".join(
+        node.value
+        for file in FOLDER.parent.rglob("*.py")
+        for node in source_nodes(file)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
 
 
 @pytest.mark.parametrize("message", MESSAGES)
 def test_messages_under_troubleshooting_are_those_of_the_code(message):
     for words in message.split("..."):
-        assert words.strip("' ,:;") in STRINGS
+        assert words.strip("' ,:;") in strings()
 
 
 LINK = re.compile(r"\]\(([^)\s#]+)\)")

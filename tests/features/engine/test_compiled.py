@@ -19,7 +19,7 @@ from simcluster.engine.implementation import ENTRY, LOOP, choose_implementation
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario, workload_of
 from tests.support.event_equality import assert_same_times
-from tests.support.implementations import many_from, timed
+from tests.support.implementations import assert_both_agree, timed
 from tests.support.random_runs import random_workload
 from tests.support.scenarios import scenario
 from tests.support.tenants import shared, tenant_scenario
@@ -28,29 +28,16 @@ ROOT = Path(__file__).parents[3]
 MESH = {"pipeline": 2, "data": 2, "tensor": 2}
 
 
-def assert_equal(seed):
-    """Both implementations of one random run; the compiled one also with classes beside each other."""
-    workload = random_workload(seed)
-    (reference,), (compiled,) = (
-        run_together([workload], None, method)
-        for method in (Implementation.REFERENCE, Implementation.COMPILED)
-    )
-    assert_same_times(compiled, reference)
-    with many_from(1):
-        (together,) = run_together([workload], None, Implementation.COMPILED)
-    assert_same_times(together, reference, solves=False)
-
-
 @pytest.mark.parametrize("seed", [*range(24), 9_279])
 def test_random_programs(seed):
-    assert_equal(seed)
+    assert_both_agree(random_workload(seed))
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("hundred", range(100))
 def test_ten_thousand_random_programs(hundred):
     for seed in range(100 * hundred, 100 * hundred + 100):
-        assert_equal(seed)
+        assert_both_agree(random_workload(seed))
 
 
 @settings(max_examples=8)

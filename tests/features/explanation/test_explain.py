@@ -10,7 +10,7 @@ from simcluster.analysis.memory_usage.memory_verdict import MemoryVerdict
 from simcluster.explanation import effort, explain_scenario, explanation_document, explanation_text
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate
-from simcluster.simulation.views.run_documents import plan_document
+from simcluster.simulation.views.plan_description import plan_document
 from simcluster.tuning.memory_knobs import open_knobs
 
 SMALL = "2100 MiB"

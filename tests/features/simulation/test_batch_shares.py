@@ -20,7 +20,7 @@ from simcluster.program.lowering.phases import REDUCE
 from simcluster.report.content.run_header import header_rows
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
-from simcluster.simulation.verification.shrink_scenario import small_batches
+from simcluster.simulation.verification.shrink_sizes import small_batches
 from tests.support.covering import quick_at
 from tests.support.pipelines import burning_graph, plan_of, quiet_cluster
 from tests.support.scenarios import TINY_GPT, scenario, shrunk

@@ -11,7 +11,7 @@ from simcluster.plan.spec.parallel_spec import ParallelSpec
 from simcluster.program.communication.host_calls import HostCalls
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
-from simcluster.simulation.views.run_documents import plan_document
+from simcluster.simulation.views.plan_description import plan_document
 from tests.support.covering import quick_at
 from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 

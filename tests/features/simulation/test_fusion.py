@@ -10,7 +10,7 @@ from simcluster.errors import PlanError, ScenarioError
 from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.views.operator_layouts import layouts_document
-from simcluster.simulation.views.run_documents import plan_document
+from simcluster.simulation.views.plan_description import plan_document
 from tests.support.covering import quick
 from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 

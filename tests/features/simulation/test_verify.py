@@ -11,7 +11,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import Verification, build_scenario, verify
 from simcluster.simulation.compose.build import plan_scenario
 from simcluster.simulation.verification import shrink_scenario
-from simcluster.simulation.verification.shrink_scenario import small_mesh
+from simcluster.simulation.verification.shrink_sizes import small_mesh
 from simcluster.simulation.verification.single_device_comparison import verify_plan
 from simcluster.values import Oracle, SeededData, TensorComparison
 from tests.support.covering import quick, quick_at

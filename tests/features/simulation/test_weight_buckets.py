@@ -6,7 +6,7 @@ import pytest
 
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.views.operator_layouts import layouts_document
-from simcluster.simulation.views.run_documents import plan_document
+from simcluster.simulation.views.plan_description import plan_document
 from tests.support.covering import quick, quick_at
 from tests.support.scenarios import TINY, TINY_GPT, scenario
 from tests.support.traffic import carried

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.compose.build import run_alone
-from simcluster.simulation.views.run_documents import plan_document
+from simcluster.simulation.views.plan_description import plan_document
 from simcluster.tuning import bucket_search
 from tests.support.covering import quick
 from tests.support.scenarios import TINY, TINY_GPT, scenario

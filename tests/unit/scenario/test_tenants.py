@@ -13,7 +13,7 @@ from simcluster.cluster.spec.index_lists import format_index_list, parse_index_l
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario
-from simcluster.simulation.views.run_documents import plan_document
+from simcluster.simulation.views.plan_description import plan_document
 
 OTHER = """\
 simcluster: 1
