@@ -18,6 +18,7 @@ SAMPLES = {
     "llama3_8b_mindformers.yaml": ("mindformers", UserAdditions("atlas-800t-a2")),
     "gpt_nemo1.yaml": ("nemo", UserAdditions("dgx-h100")),
     "llama3_70b_nemo2.yaml": ("nemo", UserAdditions("dgx-h100")),
+    "llama3_8b_torchtitan.toml": ("torchtitan", UserAdditions("dgx-h100", 1)),
     "llama3_8b_bridge.yaml": ("nemo", UserAdditions("dgx-h100", 2)),
 }
 

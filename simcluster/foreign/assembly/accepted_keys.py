@@ -23,6 +23,8 @@ def schema_accepts(path: str, value: Any) -> bool:
     if path.startswith("inference."):
         del data["training"]
         data["inference"] = {"batch": 1, "prompt": 32, "tokens": 32}
+    if path == "model.use":
+        data["model"] = {}  # sizes of another model may not go with it
     if path.startswith(("parallel.search_mode", "parallel.auto")):
         set_path(data, "parallel.mode", "auto")
     if path in ("parallel.offload.pinned", "parallel.offload.block", "parallel.offload.queue"):

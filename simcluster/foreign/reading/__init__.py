@@ -3,6 +3,7 @@
 from simcluster.foreign.reading.flag import Flag, TranslationStatus, Untranslated, one_line
 from simcluster.foreign.reading.settings_files import read_json, read_settings
 from simcluster.foreign.reading.shell import Script, find_launch, read_script
+from simcluster.foreign.reading.toml_settings import read_toml
 
 __all__ = [
     "Flag",
@@ -14,4 +15,5 @@ __all__ = [
     "read_json",
     "read_script",
     "read_settings",
+    "read_toml",
 ]

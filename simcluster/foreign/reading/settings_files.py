@@ -18,7 +18,7 @@ def read_settings(text: str, name: str) -> list[Flag]:
     out (``yaml_references``). Raises ScenarioError, with its place, for text that is no YAML.
     """
     document = Document.parse(text, name)
-    return [_flag(document, path, value) for path, value in _leaves(document.data, ())]
+    return [_flag(document, path, value) for path, value in leaves_of(document.data)]
 
 
 def read_json(text: str, name: str) -> list[Flag]:
@@ -39,20 +39,21 @@ def _flag(document: Document, path: tuple[Any, ...], value: Any) -> Flag:
     name = ".".join(map(str, path))
     mark = document.mark(path)
     resolved, missing = follow_references(document.data, path, value)
-    text = f"{name}: {_shown(value)}"
+    text = f"{name}: {shown_value(value)}"
     return Flag(name, resolved, text, f"{mark.name}:{mark.line}", missing)
 
 
-def _leaves(data: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def leaves_of(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """(path, value) of everything that is not a mapping, or an empty one; lists are leaves."""
     if isinstance(data, Mapping) and data:
         for key, value in data.items():
-            yield from _leaves(value, (*path, key))
+            yield from leaves_of(value, (*path, key))
     else:
         yield path, data
 
 
-def _shown(value: Any) -> str:
+def shown_value(value: Any) -> str:
+    """A value as a file writes it."""
     if isinstance(value, bool):
         return str(value).lower()
     return "null" if value is None else str(value)

@@ -37,9 +37,11 @@ from simcluster.foreign.translation.learned_positions import state_positions
 from simcluster.foreign.translation.mixture_of_experts import DEEPSEEK, MEGATRON, state_mixture
 from simcluster.foreign.translation.unsupported_features import (
     ADAPTERS,
+    CHUNKED_ATTENTION,
     EVALUATION,
     LINEAR_ATTENTION,
     RECURRENT,
+    SOME_EXPERTS,
     SPARSE_ATTENTION,
     STATE_SPACE,
     UnsupportedFeature,
@@ -48,11 +50,13 @@ from simcluster.foreign.translation.unsupported_features import (
 __all__ = [
     "ADAPTERS",
     "ADAPTER_MEANINGS",
+    "CHUNKED_ATTENTION",
     "DEEPSEEK",
     "EVALUATION",
     "LINEAR_ATTENTION",
     "MEGATRON",
     "RECURRENT",
+    "SOME_EXPERTS",
     "SPARSE_ATTENTION",
     "STATE_SPACE",
     "Alternatives",

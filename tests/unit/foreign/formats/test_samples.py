@@ -241,7 +241,7 @@ def known(path, value):
     return schema_has(path) if isinstance(value, float) else schema_accepts(path, value)
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", EXPECTED)
 def test_the_scenario_is_what_the_file_says(name):
     found = translated(name)
     data = found.data
