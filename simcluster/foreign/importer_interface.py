@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -26,7 +26,8 @@ class UserAdditions:
     """What a user gives in addition to a file, on the command line.
 
     ``settings`` are (key path, YAML text) pairs for the scenario, ``variables`` values for what the file
-    itself leaves open, such as shell variables.
+    itself leaves open, such as shell variables. ``referenced`` gives the text of a file that the file names,
+    None where there is none.
     """
 
     cluster: str | None = None
@@ -34,6 +35,7 @@ class UserAdditions:
     model: str | None = None
     settings: tuple[tuple[str, str], ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
+    referenced: Callable[[str], str | None] = lambda path: None
 
 
 @dataclass(frozen=True)
@@ -101,15 +103,10 @@ class Importer(ABC):
             return "a config.json of Hugging Face is read by the scenario itself: model: {hf: config.json}"
         if {"simcluster", "parallel.mesh"} & {*names}:
             return "this is a scenario already: simcluster run FILE"
-        if {"per_device_train_batch_size", "base_model"} & {*names}:
-            return (
-                "settings of a trainer (LLaMA-Factory, axolotl) are not read: import the DeepSpeed JSON that "
-                "they name, with --model, --set training.micro_batch=1 and --set training.seq_len=4096"
-            )
-        for kind, other in importers().items():
-            if other is not type(self) and any(mark in names for mark in other.marks):
-                return f"simcluster import {kind} reads {other.title}"
-        return ""
+        others = {kind: other for kind, other in importers().items() if other is not type(self)}
+        known = {kind: sum(mark in names for mark in other.marks) for kind, other in others.items()}
+        likely = max(known, key=lambda kind: known[kind])
+        return f"simcluster import {likely} reads {others[likely].title}" if known[likely] else ""
 
     @abstractmethod
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
@@ -127,6 +124,7 @@ def importers() -> dict[str, type[Importer]]:
 def importer(kind: str) -> Importer:
     """The format called ``kind``; ScenarioError, with the nearest name, if there is none."""
     known = importers()
+    kind = kind.replace("_", "-")
     if kind not in known:
         raise ScenarioError(f"unknown format '{kind}'", hint=nearest(kind, known))
     return known[kind]()

@@ -19,6 +19,14 @@ SAMPLES = {
     "gpt_nemo1.yaml": ("nemo", UserAdditions("dgx-h100")),
     "llama3_70b_nemo2.yaml": ("nemo", UserAdditions("dgx-h100")),
     "llama3_8b_torchtitan.toml": ("torchtitan", UserAdditions("dgx-h100", 1)),
+    "llama3_8b_llama_factory.yaml": ("llama-factory", UserAdditions("dgx-h100", 1)),
+    "llama3_8b_axolotl.yaml": ("axolotl", UserAdditions("dgx-h100", 1)),
+    "fsdp_accelerate.yaml": (
+        "accelerate",
+        UserAdditions(
+            "dgx-h100", None, "llama3-8b", (("training.micro_batch", "1"), ("training.seq_len", "4096"))
+        ),
+    ),
     "llama3_8b_bridge.yaml": ("nemo", UserAdditions("dgx-h100", 2)),
 }
 

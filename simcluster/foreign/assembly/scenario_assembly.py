@@ -35,7 +35,7 @@ from simcluster.foreign.assembly.model_families import ALWAYS, adapt_to_family
 from simcluster.foreign.assembly.pipeline_stages import state_pipeline
 from simcluster.foreign.importer_interface import Imported, UserAdditions, with_origin
 from simcluster.foreign.reading import Flag
-from simcluster.foreign.translation import Alternatives, Fact, Facts
+from simcluster.foreign.translation import Alternatives, Fact, Facts, user_value_for
 from simcluster.plan import WHOLE_EXPERTS, FrameworkSpec, expert_axes, ulysses_entry
 from simcluster.scenario import ScenarioSpec
 
@@ -301,7 +301,7 @@ class _Assembly:
     def batch(self) -> None:
         """Global batch, micro-batch and accumulation: two of them give the third, three are checked."""
         facts = self.facts
-        micro, total = facts.get("training.micro_batch"), facts.get("training.global_batch")
+        micro, total = self._samples("training.micro_batch"), self._samples("training.global_batch")
         steps = facts.get("accumulation")
         if not self.ways:
             return
@@ -327,6 +327,13 @@ class _Assembly:
                 return
             text = f"{total} / ({steps} micro-batches x {self.ways} ways)"
             facts.default("training.micro_batch", size, text)
+
+    def _samples(self, path: str) -> int | None:
+        """A batch size of the file, or of ``--set`` where the file has none."""
+        if path not in self.facts.known and (given := user_value_for(path, self.facts.settings)):
+            return given[1] if type(given[1]) is int and given[1] > 0 else None
+        size: int | None = self.facts.get(path)
+        return size
 
     def choices(self) -> None:
         """Every fact that is a key path, in the truest form the schema accepts; the rest is listed."""

@@ -38,6 +38,8 @@ def fill_auto_values(
         if flag.name in _ASKED:
             facts.absorb(flag)
             facts.remark(f"{flag.where}: {flag}: filled in by the program that reads this file")
+        elif flag.name == "gradient_clipping" and "training.optimizer.clip" in facts.known:
+            facts.effectless(flag, f"{facts.flag('training.optimizer.clip')} says it")
         elif flag.name == "gradient_clipping":
             facts.say("training.optimizer.clip", 1.0, flag)
             facts.remark(f"{flag.where}: {flag}: 1.0, the default of Hugging Face's Trainer")

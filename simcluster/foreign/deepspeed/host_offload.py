@@ -39,13 +39,18 @@ _CPU = "offload on host"
 
 def _device(facts: Facts, flag: Flag) -> None:
     """``offload_optimizer.device`` and ``offload_param.device``."""
+    read_place(facts, flag, flag.name.split(".")[-2])
+
+
+def read_place(facts: Facts, flag: Flag, section: str) -> None:
+    """Where the values of a section lie: none, cpu or nvme."""
     place = _DEVICES.get("none" if flag.value is None else str(flag.value))
     if place is None:
         facts.unsupported(flag, _ON_DEVICE)
     elif not place:
         facts.effectless(flag, "off")
     else:
-        facts.say(flag.name.split(".")[-2], place, flag)
+        facts.say(section, place, flag)
 
 
 _ZERO = "zero_optimization"

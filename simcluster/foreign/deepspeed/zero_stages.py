@@ -45,6 +45,16 @@ def read_shard_size(facts: Facts, flag: Flag) -> None:
         states_value(_SHARD_SIZE)(facts, flag)
 
 
+def state_gradient_format(facts: Facts) -> None:
+    """Gradients have the format of the model, but fp32 for bf16 without a stage of ZeRO."""
+    compute = facts.get("training.precision.compute")
+    if compute == "bf16" and not facts.get(STAGE, 0):
+        facts.default("training.precision.gradients", "fp32", "DeepSpeed's default for bf16 without ZeRO")
+    elif compute not in (None, "fp32"):
+        text = "DeepSpeed's default: gradients in the model's format"
+        facts.default("training.precision.gradients", compute, text)
+
+
 def state_zero_sharding(facts: Facts) -> None:
     """ZeRO's stage; without one, DeepSpeed's optimizer for bf16 shards states and masters all the same.
 

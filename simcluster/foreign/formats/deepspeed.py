@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from simcluster.foreign.deepspeed import (
     AUTO,
-    STAGE,
     deepspeed_offload_meaning,
     fill_auto_values,
     read_shard_size,
     read_ulysses_degree,
     read_zero_stage,
     state_deepspeed_offload,
+    state_gradient_format,
     state_zero_sharding,
 )
 from simcluster.foreign.importer_interface import Importer, UserAdditions
@@ -176,12 +176,7 @@ def _betas(facts: Facts, flag: Flag) -> None:
 def _numbers(facts: Facts) -> None:
     """fp32 unless a format is enabled; gradients have the model's format unless told otherwise."""
     facts.default("training.precision.compute", "fp32", "DeepSpeed's default")
-    compute = facts.get("training.precision.compute")
-    if compute == "bf16" and not facts.get(STAGE, 0):
-        facts.default("training.precision.gradients", "fp32", "DeepSpeed's default for bf16 without ZeRO")
-    elif compute != "fp32":
-        text = "DeepSpeed's default: gradients in the model's format"
-        facts.default("training.precision.gradients", compute, text)
+    state_gradient_format(facts)
     if "communication" in facts.known:
         said, flag = facts.get("communication"), facts.flag("communication")
         same = said == facts.get("training.precision.gradients", "fp32")

@@ -7,7 +7,11 @@ from dataclasses import replace
 
 from simcluster.errors import Problem, ScenarioError
 from simcluster.foreign.assembly import virtual_chunks
-from simcluster.foreign.deepspeed import STAGE, state_deepspeed_offload, state_zero_sharding
+from simcluster.foreign.deepspeed import (
+    state_deepspeed_offload,
+    state_gradient_format,
+    state_zero_sharding,
+)
 from simcluster.foreign.formats.deepspeed import meaning_of as setting_of
 from simcluster.foreign.importer_interface import Importer, UserAdditions
 from simcluster.foreign.megatron import FAMILY_MEANINGS as FAMILIES
@@ -150,12 +154,8 @@ def _sharding(facts: Facts, names: list[str]) -> None:
     """How far Megatron's FSDP shards, and what DeepSpeed does with bf16."""
     model.state_full_sharding(facts, names)
     if {"deepspeed", "deepspeed_config", "zero_stage"} & {*names}:
-        compute = facts.get("training.precision.compute")
-        if compute == "bf16" and not facts.get(STAGE, 0):
-            facts.default("training.precision.gradients", "fp32", "DeepSpeed's default for bf16 without ZeRO")
-        elif compute == "bf16":
-            text = "DeepSpeed's default: gradients in the model's format"
-            facts.default("training.precision.gradients", compute, text)
+        if facts.get("training.precision.compute") == "bf16":
+            state_gradient_format(facts)
         state_zero_sharding(facts)
 
 

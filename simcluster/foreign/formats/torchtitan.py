@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simcluster.foreign.importer_interface import Importer, UserAdditions
-from simcluster.foreign.pytorch import SHARDING, devices_given, state_cpu_offload, state_fully_sharded
+from simcluster.foreign.pytorch import (
+    SHARDING,
+    devices_given,
+    layers_of_model,
+    state_cpu_offload,
+    state_fully_sharded,
+)
 from simcluster.foreign.reading import Flag, read_toml
 from simcluster.foreign.torchtitan import (
     kernels,
@@ -25,6 +31,7 @@ from simcluster.foreign.translation import (
     as_written,
     decided_by_profile,
     has_no_effect,
+    ignored_settings,
     not_expressible,
     read_integer,
     read_number,
@@ -37,6 +44,7 @@ from simcluster.foreign.translation import (
 )
 
 _PROFILE = "torchtitan"
+_INERT = ignored_settings("torchtitan")
 _REPLICAS, _SHARDS, _RESHARD, _OFFLOAD = "replicas", "shards", "reshard", "cpu offload"
 _REDUCE, _PURE, _DISTRIBUTION = "reduction format", "format of weights", "data parallel type"
 
@@ -68,7 +76,7 @@ class TorchTitan(Importer):
         _numbers(facts)
         _sharding(facts, given)
         _parallel(facts)
-        kernels.state_recomputation(facts, pipeline.layers_of(facts, given))
+        kernels.state_recomputation(facts, layers_of_model(facts, given))
         kernels.state_float8(facts)
         kernels.state_kernels(facts, _PROFILE)
         facts.default("training.optimizer.kind", "adamw", "torchtitan's default")
@@ -185,42 +193,6 @@ _OWN: Mapping[str, Meaning] = {
     "fault_tolerance.enable": not_expressible("all replicas take part in every step"),
 }
 
-_EFFECTLESS = (
-    "job",
-    "profiling",
-    "metrics",
-    "lr_scheduler",
-    "checkpoint",
-    "comm",
-    "validation",
-    "memory_estimation",
-    "fault_tolerance",
-    "debug",
-)
-"""Sections on which times and bytes of a step do not depend."""
-
-_EFFECTLESS_KEYS: Mapping[str, tuple[str, ...]] = {
-    "model": ("tokenizer_path", "hf_assets_path", "print_after_conversion"),
-    "training": (
-        "steps",
-        "dataset",
-        "dataset_path",
-        "seed",
-        "warmup_steps",
-        "gc_debug",
-        "data_parallel_type",
-    ),
-    "activation_checkpoint": (
-        "early_stop",
-        "memory_budget",
-        "visualize_memory_budget_pareto",
-        "per_op_sac_force_recompute_mm_shapes_by_fqns",
-    ),
-    "compile": ("backend", "components"),
-    "optimizer": ("swap_optimizer_step",),
-    "experimental": ("custom_import", "custom_args_module"),
-}
-
 
 def _meaning(name: str) -> Meaning | None:
     section, _, key = name.rpartition(".")
@@ -230,7 +202,7 @@ def _meaning(name: str) -> Meaning | None:
         return meaning
     if section.split(".")[0] in ("float8", "mx", "quantize"):
         return kernels.read_float8(name)
-    if name.partition(".")[0] in _EFFECTLESS or key in _EFFECTLESS_KEYS.get(section, ()):
+    if name.partition(".")[0] in _INERT["effectless"] or key in _INERT.get(section, ()):
         return has_no_effect
     return None
 

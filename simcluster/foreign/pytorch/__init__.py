@@ -6,5 +6,36 @@ from simcluster.foreign.pytorch.fully_sharded import (
     state_cpu_offload,
     state_fully_sharded,
 )
+from simcluster.foreign.pytorch.hub_models import (
+    all_linear_targets,
+    hub_name,
+    layers_of_model,
+    state_hub_model,
+)
+from simcluster.foreign.pytorch.sharding_strategies import RECOMPUTED, fsdp_meaning, state_strategy
+from simcluster.foreign.pytorch.trainer_arguments import (
+    COMPILED,
+    argument_meaning,
+    state_all_recomputed,
+    state_trainer,
+    state_trainer_profile,
+)
 
-__all__ = ["SHARDING", "devices_given", "state_cpu_offload", "state_fully_sharded"]
+__all__ = [
+    "COMPILED",
+    "RECOMPUTED",
+    "SHARDING",
+    "all_linear_targets",
+    "argument_meaning",
+    "devices_given",
+    "fsdp_meaning",
+    "hub_name",
+    "layers_of_model",
+    "state_all_recomputed",
+    "state_cpu_offload",
+    "state_fully_sharded",
+    "state_hub_model",
+    "state_strategy",
+    "state_trainer",
+    "state_trainer_profile",
+]

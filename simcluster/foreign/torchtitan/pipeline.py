@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 import re
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-from simcluster.document import validate_data
-from simcluster.errors import ScenarioError
 from simcluster.foreign.importer_interface import UserAdditions
+from simcluster.foreign.pytorch import layers_of_model
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import Facts
-from simcluster.model import ModelSpec
 
 LOCAL = "local batch"
 SIZE, COUNT = "micro-batch size", "micro-batches"
@@ -85,7 +82,7 @@ def state_stages(facts: Facts, given: UserAdditions) -> None:
     if stages <= 1:
         facts.drop_effectless((PER_STAGE, FIRST, LAST, PARTS), "without a pipeline")
         return
-    kind, layers = facts.get("schedule", "1f1b"), layers_of(facts, given)
+    kind, layers = facts.get("schedule", "1f1b"), layers_of_model(facts, given)
     if layers is None:
         return
     several = kind in _SEVERAL
@@ -145,19 +142,6 @@ def _listed(parts: Any, layers: int) -> list[int] | None:
         return None
     begins = [0, *(int(cut[1]) for cut in cuts if cut), layers]
     return [end - begin for begin, end in pairwise(begins)]
-
-
-def layers_of(facts: Facts, given: UserAdditions) -> int | None:
-    """The layers of the model; None where it is not known, which is told elsewhere."""
-    if facts.get("model.layers"):
-        return int(facts.get("model.layers"))
-    name = given.model or facts.get("model.use")
-    if name not in ModelSpec.entries():
-        return None
-    try:
-        return validate_data({"use": name}, ModelSpec).build(Path()).num_layers
-    except ScenarioError:
-        return None
 
 
 def read_parts(facts: Facts, flag: Flag) -> None:

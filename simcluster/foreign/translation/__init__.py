@@ -40,12 +40,15 @@ from simcluster.foreign.translation.unsupported_features import (
     CHUNKED_ATTENTION,
     EVALUATION,
     LINEAR_ATTENTION,
+    PREFERENCES,
+    QUANTISED_WEIGHTS,
     RECURRENT,
     SOME_EXPERTS,
     SPARSE_ATTENTION,
     STATE_SPACE,
     UnsupportedFeature,
 )
+from simcluster.foreign.translation.user_overrides import user_value_for
 
 __all__ = [
     "ADAPTERS",
@@ -55,6 +58,8 @@ __all__ = [
     "EVALUATION",
     "LINEAR_ATTENTION",
     "MEGATRON",
+    "PREFERENCES",
+    "QUANTISED_WEIGHTS",
     "RECURRENT",
     "SOME_EXPERTS",
     "SPARSE_ATTENTION",
@@ -93,5 +98,6 @@ __all__ = [
     "states_value",
     "switch",
     "unless_open",
+    "user_value_for",
     "without_effect",
 ]

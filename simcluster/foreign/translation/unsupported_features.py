@@ -45,3 +45,9 @@ ADAPTERS = UnsupportedFeature(
     "adapters other than LoRA's (DoRA, QLoRA, prompt and prefix tuning)", "training of all weights"
 )
 EVALUATION = UnsupportedFeature("an evaluation (forward passes over a data set)", "training")
+PREFERENCES = UnsupportedFeature(
+    "training with preferences or rewards (DPO, PPO, GRPO, KTO, reward models)", "plain training on text"
+)
+QUANTISED_WEIGHTS = UnsupportedFeature(
+    "frozen weights in 4 or 8 bits (QLoRA, bitsandbytes)", "adapters beside weights in 16 bits"
+)

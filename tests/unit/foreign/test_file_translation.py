@@ -83,8 +83,8 @@ def test_the_format_that_reads_it_is_named():
         written("nemo", "run_mode: train\n")
     with pytest.raises(ScenarioError, match=r"model: \{hf: config.json\}"):
         written("deepspeed", NO_FILES["config.json"])
-    with pytest.raises(ScenarioError, match=r"settings of a trainer \(LLaMA-Factory, axolotl\) are not read"):
-        written("nemo", "per_device_train_batch_size: 1\ngradient_accumulation_steps: 8\n")
+    with pytest.raises(ScenarioError, match="simcluster import llama-factory reads a LLaMA-Factory YAML"):
+        written("nemo", "per_device_train_batch_size: 1\nlora_target: all\n")
 
 
 def test_what_no_scenario_can_say_is_refused_once():

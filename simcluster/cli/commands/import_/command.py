@@ -19,7 +19,16 @@ EXAMPLES = (
     "simcluster import nemo megatron_gpt_config.yaml --cluster dgx-h100 | less",
 )
 
-FORMATS = ("deepspeed", "megatron", "mindformers", "nemo", "torchtitan")
+FORMATS = (
+    "accelerate",
+    "axolotl",
+    "deepspeed",
+    "llama-factory",
+    "megatron",
+    "mindformers",
+    "nemo",
+    "torchtitan",
+)
 """The formats of ``simcluster.foreign.formats``."""
 
 

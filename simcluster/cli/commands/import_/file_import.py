@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from simcluster.cli.output.exit_code import ExitCode
 from simcluster.cli.output.scenario_target import Target
 from simcluster.cli.output.terminal import print_note
-from simcluster.document import text_of
+from simcluster.document import real_path, text_of
 from simcluster.errors import SimclusterError
 from simcluster.foreign import (
     Imported,
@@ -33,6 +34,7 @@ def import_file(kind: str, path: str, given: UserAdditions, target: Target) -> E
     Raises ScenarioError and PlanError with places in the file.
     """
     tool = importer(kind)
+    given = replace(given, referenced=lambda named: _referenced(named, path))
     imported = translate_file(tool, text_of(path), path, given)
     try:
         build_scenario(Scenario.of(imported.data), search=False)
@@ -42,6 +44,16 @@ def import_file(kind: str, path: str, given: UserAdditions, target: Target) -> E
     target.write(translated_text(imported, tool, Path(path).name))
     _say(imported)
     return ExitCode.DONE
+
+
+def _referenced(named: str, path: str) -> str | None:
+    """The text of a file that the file at ``path`` names: from here, its folder or one above."""
+    try:
+        folders = [Path(), *real_path(path).parents]
+        place = next((place for folder in folders if (place := folder / named).is_file()), None)
+        return None if place is None else text_of(place, named)
+    except (OSError, ValueError):
+        return None  # no name of a file
 
 
 def _say(imported: Imported) -> None:

@@ -1,0 +1,188 @@
+"""An axolotl YAML: fine-tuning of a model of the hub, with the DeepSpeed JSON or the FSDP section it has.
+
+Defaults are from memory of its public documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simcluster.foreign.deepspeed import state_referenced_deepspeed
+from simcluster.foreign.formats.deepspeed import meaning_of as deepspeed_meaning
+from simcluster.foreign.importer_interface import Importer, UserAdditions
+from simcluster.foreign.pytorch import (
+    RECOMPUTED,
+    SHARDING,
+    all_linear_targets,
+    argument_meaning,
+    fsdp_meaning,
+    hub_name,
+    state_all_recomputed,
+    state_hub_model,
+    state_strategy,
+    state_trainer,
+    state_trainer_profile,
+)
+from simcluster.foreign.reading import Flag, read_settings
+from simcluster.foreign.translation import (
+    ADAPTER_MEANINGS,
+    ADAPTERS,
+    PREFERENCES,
+    QUANTISED_WEIGHTS,
+    Facts,
+    Meaning,
+    has_no_effect,
+    ignored_settings,
+    not_expressible,
+    read_word,
+    refuses_setting,
+    state_adapters,
+    states_value,
+    switch,
+)
+
+_INERT = ignored_settings("axolotl")
+_MODEL, _JSON, _PACKED, _LINEAR = "model name", "deepspeed file", "packing", "lora on linear"
+_PADDED = "padding"
+
+
+class Axolotl(Importer):
+    """axolotl's YAML."""
+
+    kind = "axolotl"
+    title = "an axolotl YAML"
+    marks = ("base_model", "sequence_len", "micro_batch_size", "sample_packing")
+
+    def read(self, text: str, name: str, given: UserAdditions) -> Facts:
+        """What the file says, and what the DeepSpeed JSON does that it names."""
+        facts = Facts(settings=dict(given.settings))
+        written = read_settings(text, name)
+        self.expect(written, name)
+        facts.understand(written, _meaning)
+        if _MODEL in facts.known:
+            state_hub_model(facts, _MODEL, given)
+        _state_profile(facts, given, written)
+        _tuning(facts, given)
+        _lengths(facts)
+        facts.default("accumulation", 1, "gradient_accumulation_steps: 1 (axolotl's default)")
+        state_all_recomputed(facts)
+        state_trainer(facts)
+        return facts
+
+
+def _adapter(facts: Facts, flag: Flag) -> None:
+    """LoRA's adapters beside weights in 16 bits; QLoRA and others are refused."""
+    said = str(flag.value or "").lower()
+    if not said:
+        facts.effectless(flag, "off")
+    elif said == "lora":
+        facts.say("adapters", "lora", flag)
+    else:
+        facts.refuse(flag, QUANTISED_WEIGHTS if said == "qlora" else ADAPTERS)
+
+
+def _offloading(facts: Facts, flag: Flag) -> None:
+    """Recomputation; the word "offload" moves what layers keep to the host besides."""
+    said = str(flag.value).lower()
+    if said.startswith("offload"):
+        facts.say(RECOMPUTED, True, flag)
+        facts.unsupported(flag, "inputs of layers stay on the device")
+    else:
+        switch(RECOMPUTED, True, False)(facts, flag)
+
+
+_OWN: Mapping[str, Meaning] = {
+    "base_model": lambda facts, flag: hub_name(facts, flag, _MODEL),
+    "sequence_len": states_value("training.seq_len"),
+    "micro_batch_size": states_value("training.micro_batch"),
+    "batch_size": states_value("training.global_batch"),
+    "sample_packing": switch(_PACKED, True, False),
+    "pad_to_sequence_len": switch(_PADDED, True, False),
+    "adapter": _adapter,
+    "load_in_4bit": refuses_setting(QUANTISED_WEIGHTS),
+    "load_in_8bit": refuses_setting(QUANTISED_WEIGHTS),
+    "lora_r": ADAPTER_MEANINGS["rank"],
+    "lora_alpha": ADAPTER_MEANINGS["alpha"],
+    "lora_dropout": ADAPTER_MEANINGS["dropout"],
+    "lora_target_modules": ADAPTER_MEANINGS["targets"],
+    "lora_target_linear": switch(_LINEAR),
+    "lora_modules_to_save": ADAPTER_MEANINGS["others"],
+    "peft_use_dora": refuses_setting(ADAPTERS),
+    "unfrozen_parameters": not_expressible("all weights are trained", unless=(None, [], "")),
+    "gradient_checkpointing": _offloading,
+    "activation_offloading": not_expressible("saved activations stay on the device"),
+    "deepspeed": states_value(_JSON, read_word),
+    "rl": refuses_setting(PREFERENCES, unless=(None, False, "")),
+    "reward_model": refuses_setting(PREFERENCES),
+    "process_reward_model": refuses_setting(PREFERENCES),
+    "sequence_parallel_degree": states_value("context"),
+    "context_parallel_size": states_value("context"),
+    "tensor_parallel_size": states_value("tensor"),
+    "expert_parallel_size": states_value("expert"),
+    "dp_replicate_size": not_expressible("weights are sharded over all ranks"),
+    "dp_shard_size": has_no_effect,
+    "flash_attention": has_no_effect,
+    "sdp_attention": has_no_effect,
+    "xformers_attention": not_expressible("PyTorch's fused attention is simulated"),
+    "eager_attention": switch("attention kernel", "unfused"),
+    "flex_attention": not_expressible("attention of one kernel is simulated"),
+    "s2_attention": not_expressible("attention goes over the whole sequence"),
+    "lora_mlp_kernel": not_expressible("kernels are PyTorch's"),
+    "lora_qkv_kernel": not_expressible("kernels are PyTorch's"),
+    "lora_o_kernel": not_expressible("kernels are PyTorch's"),
+    "liger_rope": not_expressible("kernels are PyTorch's"),
+    "liger_rms_norm": not_expressible("kernels are PyTorch's"),
+    "liger_glu_activation": not_expressible("kernels are PyTorch's"),
+    "liger_swiglu": not_expressible("kernels are PyTorch's"),
+    "liger_layer_norm": not_expressible("kernels are PyTorch's"),
+    "liger_fused_linear_cross_entropy": not_expressible("the loss keeps all logits"),
+    "liger_cross_entropy": not_expressible("kernels are PyTorch's"),
+    "cut_cross_entropy": not_expressible("the loss keeps all logits"),
+    "unsloth_cross_entropy_loss": not_expressible("kernels are PyTorch's"),
+    "chunked_cross_entropy": not_expressible("the loss keeps all logits"),
+    "plugins": not_expressible("without what plugins change", unless=(None, [])),
+}
+
+
+def _meaning(name: str) -> Meaning | None:
+    head, _, rest = name.partition(".")
+    if meaning := _OWN.get(name) or argument_meaning(name):
+        return meaning
+    if head == "fsdp_config" and rest:
+        return fsdp_meaning(rest)
+    if head in ("fsdp_version", "fsdp_final_state_dict_type"):
+        return has_no_effect
+    return has_no_effect if head in _INERT["effectless"] else None
+
+
+def _state_profile(facts: Facts, given: UserAdditions, written: list[Flag]) -> None:
+    """DeepSpeed where a JSON is named, FSDP where it is asked for, else data parallelism."""
+    asked = next((flag for flag in written if flag.name.startswith("fsdp_config.")), None)
+    sharded = state_strategy(facts, given, unnamed=asked)
+    if facts.get(_JSON):
+        flag = facts.drop(_JSON)
+        state_trainer_profile(facts, "deepspeed-zero", str(flag))
+        state_referenced_deepspeed(facts, flag, given, deepspeed_meaning)
+    elif sharded:
+        state_trainer_profile(facts, "fsdp", "as fsdp asks for")
+    else:
+        facts.default(SHARDING, {"zero": 0}, "neither deepspeed nor fsdp: every rank holds everything")
+        state_trainer_profile(facts, "ddp", "neither deepspeed nor fsdp")
+
+
+def _tuning(facts: Facts, given: UserAdditions) -> None:
+    """Adapters beside the weights that are named, or beside all."""
+    if facts.get(_LINEAR):
+        facts.say("lora_targets", list(all_linear_targets(facts, given)), facts.flag(_LINEAR))
+    state_adapters(facts, "axolotl", 8, 16, ("q_proj", "v_proj"))
+
+
+def _lengths(facts: Facts) -> None:
+    """Sequences of the longest that is cut: without packing samples are as long as they are."""
+    if facts.get(_PACKED):
+        facts.unsupported(facts.flag(_PACKED), "attention goes over whole sequences, not sample by sample")
+    elif "training.seq_len" in facts.known and not facts.get(_PADDED):
+        flag = facts.flag("training.seq_len")
+        facts.remark(
+            f"{flag}: every sequence is that long here; without packing the file's are as long as its samples"
+        )

@@ -1,0 +1,243 @@
+"""A LLaMA-Factory YAML: fine-tuning of a model of the hub, with the DeepSpeed JSON that it names.
+
+Defaults are from memory of its public documents (src/llamafactory/hparams).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simcluster.foreign.deepspeed import state_referenced_deepspeed
+from simcluster.foreign.formats.deepspeed import meaning_of as deepspeed_meaning
+from simcluster.foreign.importer_interface import Importer, UserAdditions
+from simcluster.foreign.pytorch import (
+    RECOMPUTED,
+    SHARDING,
+    all_linear_targets,
+    argument_meaning,
+    fsdp_meaning,
+    hub_name,
+    layers_of_model,
+    state_all_recomputed,
+    state_hub_model,
+    state_strategy,
+    state_trainer,
+    state_trainer_profile,
+)
+from simcluster.foreign.reading import Flag, read_settings
+from simcluster.foreign.translation import (
+    ADAPTER_MEANINGS,
+    ADAPTERS,
+    EVALUATION,
+    PREFERENCES,
+    QUANTISED_WEIGHTS,
+    Facts,
+    Meaning,
+    has_no_effect,
+    ignored_settings,
+    not_expressible,
+    read_boolean,
+    read_word,
+    reads_rotary_fraction,
+    refuses_setting,
+    selects,
+    state_adapters,
+    states_value,
+    switch,
+)
+
+_INERT = ignored_settings("llama_factory")
+_MODEL, _TUNING, _JSON = "model name", "finetuning type", "deepspeed file"
+_LAST, _PACKED, _PURE = "trainable layers", "packing", "pure bf16"
+
+
+class LlamaFactory(Importer):
+    """LLaMA-Factory's YAML."""
+
+    kind = "llama-factory"
+    title = "a LLaMA-Factory YAML"
+    marks = (
+        "finetuning_type",
+        "cutoff_len",
+        "stage",
+        "model_name_or_path",
+        "per_device_train_batch_size",
+        "lora_target",
+    )
+
+    def read(self, text: str, name: str, given: UserAdditions) -> Facts:
+        """What the file says, and what the DeepSpeed JSON does that it names."""
+        facts = Facts(settings=dict(given.settings))
+        written = read_settings(text, name)
+        self.expect(written, name)
+        facts.understand(written, _meaning)
+        if _MODEL in facts.known:
+            state_hub_model(facts, _MODEL, given)
+        _numbers(facts)
+        _state_profile(facts, given)
+        _tuning(facts, given)
+        _lengths(facts)
+        if RECOMPUTED not in facts.known:
+            text = "disable_gradient_checkpointing: false (LLaMA-Factory's default)"
+            facts.default(RECOMPUTED, True, text)
+        state_all_recomputed(facts)
+        state_trainer(facts)
+        return facts
+
+
+def _stage(facts: Facts, flag: Flag) -> None:
+    """Supervised fine-tuning and pre-training are simulated, what needs preferences is not."""
+    said = str(flag.value).lower()
+    if said in ("sft", "pt"):
+        facts.effectless(flag, "as is simulated")
+    elif said in ("rm", "ppo", "dpo", "kto", "orpo", "grpo", "simpo"):
+        facts.refuse(flag, PREFERENCES)
+    else:
+        facts.wrong(flag, "expected pt or sft")
+
+
+def _train(facts: Facts, flag: Flag) -> None:
+    """A file that does not train evaluates."""
+    if read_boolean(facts, flag) is False:
+        facts.refuse(flag, EVALUATION)
+    else:
+        facts.effectless(flag, "as is simulated")
+
+
+def _quantised(facts: Facts, flag: Flag) -> None:
+    if flag.value in (None, 16, 32, "none"):
+        facts.effectless(flag, "off")
+    else:
+        facts.refuse(flag, QUANTISED_WEIGHTS)
+
+
+def _attention(facts: Facts, flag: Flag) -> None:
+    """The kernel of attention: fused ones are alike here."""
+    said = str(flag.value).lower()
+    if said == "fa3":
+        facts.say("attention kernel", "flash", flag)
+    elif said in ("disabled", "eager"):
+        facts.say("attention kernel", "unfused", flag)
+    else:
+        known = said in ("auto", "sdpa", "fa2", "none")
+        facts.compare(flag, known, "attention of one kernel is simulated", "attention of one kernel")
+
+
+_OWN: Mapping[str, Meaning] = {
+    "model_name_or_path": lambda facts, flag: hub_name(facts, flag, _MODEL),
+    "stage": _stage,
+    "do_train": _train,
+    "finetuning_type": selects(_TUNING, {word: word for word in ("lora", "full", "freeze")}, ""),
+    "quantization_bit": _quantised,
+    "flash_attn": _attention,
+    "cutoff_len": states_value("training.seq_len"),
+    "packing": switch(_PACKED, True, False),
+    "neat_packing": switch("packed by sample"),
+    "pure_bf16": switch(_PURE),
+    "disable_gradient_checkpointing": switch(RECOMPUTED, False, True),
+    "deepspeed": states_value(_JSON, read_word),
+    "freeze_trainable_layers": states_value(_LAST),
+    "freeze_trainable_modules": not_expressible("whole layers are trained", unless=("all", None)),
+    "freeze_extra_modules": not_expressible("nothing else is trained", unless=(None, "")),
+    "lora_rank": ADAPTER_MEANINGS["rank"],
+    "lora_alpha": ADAPTER_MEANINGS["alpha"],
+    "lora_dropout": ADAPTER_MEANINGS["dropout"],
+    "lora_target": ADAPTER_MEANINGS["targets"],
+    "additional_target": ADAPTER_MEANINGS["others"],
+    "use_dora": refuses_setting(ADAPTERS),
+    "use_galore": not_expressible("adamw is simulated"),
+    "use_apollo": not_expressible("adamw is simulated"),
+    "use_badam": not_expressible("adamw is simulated"),
+    "use_adam_mini": not_expressible("adamw is simulated"),
+    "use_muon": switch("training.optimizer.kind", "muon"),
+    "mixture_of_depths": not_expressible("every token goes through every layer", unless=(None, "", False)),
+    "shift_attn": not_expressible("attention goes over the whole sequence"),
+    "use_unsloth": not_expressible("kernels are PyTorch's"),
+    "use_unsloth_gc": not_expressible("saved activations stay in the device's memory"),
+    "sequence_parallel_size": states_value("context"),
+    "partial_rotary_factor": reads_rotary_fraction,
+}
+
+
+def _meaning(name: str) -> Meaning | None:
+    head, _, rest = name.partition(".")
+    if meaning := _OWN.get(name) or argument_meaning(name):
+        return meaning
+    if head == "fsdp_config" and rest:
+        return fsdp_meaning(rest)
+    return has_no_effect if head in _INERT["effectless"] else None
+
+
+def _numbers(facts: Facts) -> None:
+    if facts.get(_PURE):
+        flag = facts.flag(_PURE)
+        for key, value in (("compute", "bf16"), ("gradients", "bf16"), ("master", "none")):
+            facts.replace(f"training.precision.{key}", value, flag)
+
+
+def _state_profile(facts: Facts, given: UserAdditions) -> None:
+    """DeepSpeed where a JSON is named, FSDP where it is asked for, else data parallelism."""
+    sharded = state_strategy(facts, given)
+    if _JSON in facts.known:
+        flag = facts.drop(_JSON)
+        state_trainer_profile(facts, "deepspeed-zero", str(flag))
+        state_referenced_deepspeed(facts, flag, given, deepspeed_meaning)
+    elif sharded:
+        state_trainer_profile(facts, "fsdp", "as fsdp asks for")
+    else:
+        facts.default(SHARDING, {"zero": 0}, "neither deepspeed nor fsdp: every rank holds everything")
+        state_trainer_profile(facts, "ddp", "neither deepspeed nor fsdp")
+
+
+def _tuning(facts: Facts, given: UserAdditions) -> None:
+    """All weights, adapters, or the last layers alone."""
+    facts.default(_TUNING, "lora", "finetuning_type: lora (LLaMA-Factory's default)")
+    kind, flag = facts.get(_TUNING), facts.drop(_TUNING)
+    if kind == "lora":
+        facts.say("adapters", "lora", flag)
+        targets = all_linear_targets(facts, given)
+        if facts.get("lora_targets") == ["all-linear"]:
+            facts.replace("lora_targets", list(targets), facts.flag("lora_targets"))
+        state_adapters(facts, "LLaMA-Factory", 8, 2 * facts.get("lora_rank", 8), targets)
+        return
+    state_adapters(facts, "LLaMA-Factory", 8, 16, ())
+    if kind == "full":
+        facts.drop_effectless((_LAST,), "all weights are trained")
+        if flag.where:
+            facts.effectless(flag, "all weights are trained, as is simulated")
+        return
+    _frozen(facts, flag, given)
+
+
+def _frozen(facts: Facts, flag: Flag, given: UserAdditions) -> None:
+    """The last layers are trained (or, with a negative number, the first), all else is frozen."""
+    count, layers = facts.get(_LAST, 2), layers_of_model(facts, given)
+    if _LAST in facts.known:
+        facts.absorb(facts.drop(_LAST))
+    if layers is None:
+        return
+    if not 0 < abs(count) <= layers:
+        facts.wrong(flag, f"{count} layers of {layers} are to be trained")
+        return
+    frozen = range(layers - count) if count > 0 else range(-count, layers)
+    listed = [f"layers.{{{','.join(map(str, frozen))}}}.*"] if len(frozen) else []
+    facts.say("training.frozen", ["embedding.*", *listed, "head.*"], flag)
+
+
+def _lengths(facts: Facts) -> None:
+    """Sequences of the longest that is cut: samples that are shorter are as long as they are."""
+    if "training.seq_len" not in facts.known:
+        if "training.seq_len" in facts.settings:
+            return
+        facts.default("training.seq_len", 2048, "cutoff_len: 2048 (LLaMA-Factory's default)")
+    flag = facts.flag("training.seq_len")
+    packed = facts.get(_PACKED) or facts.get("packed by sample")
+    if facts.get("packed by sample"):
+        facts.unsupported(facts.flag("packed by sample"), "attention goes over whole sequences")
+    if not packed:
+        facts.remark(
+            f"{flag}: every sequence is that long here; without packing the file's are as long as its samples"
+        )
+    for name in (_PACKED, "packed by sample"):
+        if name in facts.known and not facts.is_listed(facts.flag(name)):
+            facts.absorb(facts.flag(name))

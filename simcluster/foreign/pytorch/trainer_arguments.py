@@ -1,0 +1,149 @@
+"""Arguments of Hugging Face's Trainer, which LLaMA-Factory, axolotl and TRL take as they are.
+
+Defaults are from memory of its public documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simcluster.foreign.pytorch.sharding_strategies import RECOMPUTED, read_strategy
+from simcluster.foreign.reading import Flag
+from simcluster.foreign.translation import (
+    Alternatives,
+    Facts,
+    Meaning,
+    decided_by_profile,
+    has_no_effect,
+    ignored_settings,
+    not_expressible,
+    read_number,
+    reads_clip,
+    states_value,
+    switch,
+)
+
+_INERT = ignored_settings("trainer")
+COMPUTE = "training.precision.compute"
+COMPILED = "compiled"
+JSON = "deepspeed file"
+
+_OPTIMIZERS: Mapping[str, str] = {
+    "adamw_torch": "adamw",
+    "adamw_torch_fused": "adamw",
+    "adamw_hf": "adamw",
+    "adamw_apex_fused": "adamw",
+    "adamw_torch_npu_fused": "adamw",
+    "adamw_torch_xla": "adamw",
+    "adamw_anyprecision": "adamw",
+    "adamw": "adamw",
+    "paged_adamw": "adamw",
+    "paged_adamw_32bit": "adamw",
+    "sgd": "momentum",
+    "muon": "muon",
+}
+_EIGHT_BITS = ("adamw_bnb_8bit", "adamw_8bit", "adamw_torch_8bit", "paged_adamw_8bit")
+
+
+def _optimizer(facts: Facts, flag: Flag) -> None:
+    """An optimizer by its name; those in eight bits have states in int8."""
+    name = str(flag.value).lower()
+    if flag.missing:
+        facts.leave_open("training.optimizer.kind", flag)
+    elif name in _EIGHT_BITS:
+        facts.say("training.optimizer.kind", "adamw", flag)
+        states = Alternatives(("int8", None), "moments are simulated in fp32: more memory")
+        facts.say("training.optimizer.states", states, flag)
+    elif name in _OPTIMIZERS:
+        facts.say("training.optimizer.kind", _OPTIMIZERS[name], flag)
+    else:
+        facts.unsupported(flag, "adamw is simulated")
+    if name.startswith("paged"):
+        facts.remark(f"{flag}: states stay on the device, as pages do while there is memory")
+
+
+def _format(name: str) -> Meaning:
+    """``bf16`` and ``fp16``; "auto" is taken for yes."""
+
+    def meaning(facts: Facts, flag: Flag) -> None:
+        said = str(flag.value).lower()
+        if flag.missing:
+            facts.leave_open(COMPUTE, flag)
+        elif said in ("true", "auto", "full"):
+            facts.say(COMPUTE, name, flag)
+        elif said in ("false", "none", ""):
+            facts.effectless(flag, "off")
+        else:
+            facts.wrong(flag, "expected true or false")
+
+    return meaning
+
+
+def _tf32(facts: Facts, flag: Flag) -> None:
+    """Matrix products of fp32 operands in tf32, which counts where nothing else is chosen."""
+    said = str(flag.value).lower()
+    facts.say_if(said in ("true", "auto"), "tf32", True, flag, "off")
+
+
+ARGUMENTS: Mapping[str, Meaning] = {
+    "per_device_train_batch_size": states_value("training.micro_batch"),
+    "gradient_accumulation_steps": states_value("accumulation"),
+    "learning_rate": states_value("training.optimizer.learning_rate", read_number),
+    "weight_decay": states_value("training.optimizer.weight_decay", read_number),
+    "adam_beta1": states_value("training.optimizer.beta1", read_number),
+    "adam_beta2": states_value("training.optimizer.beta2", read_number),
+    "adam_epsilon": states_value("training.optimizer.eps", read_number),
+    "max_grad_norm": reads_clip,
+    "optim": _optimizer,
+    "optimizer": _optimizer,
+    "bf16": _format("bf16"),
+    "fp16": _format("fp16"),
+    "tf32": _tf32,
+    "gradient_checkpointing": switch(RECOMPUTED, True, False),
+    "torch_compile": switch(COMPILED),
+    "fsdp": read_strategy,
+    "auto_find_batch_size": not_expressible("the batch that is written"),
+    "use_cpu": not_expressible("devices of the cluster train"),
+    "no_cuda": not_expressible("devices of the cluster train"),
+    "ddp_bucket_cap_mb": decided_by_profile,
+    "use_liger_kernel": decided_by_profile,
+    "enable_liger_kernel": decided_by_profile,
+}
+"""Arguments on which times and bytes depend."""
+
+
+def argument_meaning(name: str) -> Meaning | None:
+    """What an argument of the Trainer means; None if it is none."""
+    return ARGUMENTS.get(name) or (has_no_effect if name in _INERT["effectless"] else None)
+
+
+def state_trainer(facts: Facts) -> None:
+    """What the Trainer does where a file says nothing: fp32, eight samples, clipping to one, adamw."""
+    facts.default(COMPUTE, "fp32", "the Trainer's default: no mixed precision")
+    if facts.get(COMPUTE) == "fp32" and facts.get("tf32"):
+        facts.say("training.precision.matmul", "tf32", facts.flag("tf32"))
+    if "training.micro_batch" not in facts.settings:
+        facts.default("training.micro_batch", 8, "per_device_train_batch_size: 8 (the Trainer's default)")
+    facts.default("training.optimizer.kind", "adamw", "the Trainer's default")
+    facts.default("training.optimizer.clip", 1.0, "max_grad_norm: 1.0 (the Trainer's default)")
+
+
+def state_trainer_profile(facts: Facts, profile: str, because: str) -> None:
+    """The profile of whoever shards, with PyTorch's fused attention, and compiled if that is asked for."""
+    changes = {"use": profile}
+    if profile != "fsdp":
+        changes["attention"] = facts.get("attention kernel", "flash_2")
+    if facts.get(COMPILED):
+        facts.unsupported(facts.flag(COMPILED), "kernels are not compiled")
+    flag = facts.flag("attention kernel")
+    text = f"{because}; attention of one kernel, as transformers' default sdpa is"
+    flag = flag if "attention kernel" in facts.known else Flag(text, None, text)
+    facts.replace("framework", changes if len(changes) > 1 else profile, flag)
+
+
+def state_all_recomputed(facts: Facts) -> None:
+    """Every layer keeps its input alone, where a file says so."""
+    if facts.get(RECOMPUTED):
+        facts.say("parallel.recompute", {"layers": "all"}, facts.flag(RECOMPUTED))
+    elif RECOMPUTED in facts.known:
+        facts.drop_effectless((RECOMPUTED,), "nothing is recomputed")
