@@ -214,7 +214,7 @@ BLOOM, MPT = config_of("bloom-176b"), config_of("mpt-7b")
         (
             {},
             "model_type 'None' is not supported",
-            "known: bert, bloom, deepseek_v2, deepseek_v3, deepseek_v32, glm4_moe, ",
+            "known: arcee, bert, bloom, chatglm, deepseek_v2, ",
         ),
         (DEEPSEEK | {"index_topk": 2048}, "only for model_type deepseek_v32 and glm_moe_dsa", ""),
         (LLAMA | {"model_type": "lama"}, "model_type 'lama' is not supported", "did you mean 'llama'?"),

@@ -41,7 +41,7 @@ def reads_windowed_layers(facts: Facts, flag: Flag) -> None:
 
 
 def state_windows(facts: Facts) -> None:
-    """Which layers have the window: all, or every other, the first among them."""
+    """Which layers have the window: all, every other, or all but every so many."""
     if _WINDOWED_LAYERS not in facts.known:
         return
     layers, flag = facts.get(_WINDOWED_LAYERS), facts.drop(_WINDOWED_LAYERS)
@@ -49,6 +49,17 @@ def state_windows(facts: Facts) -> None:
         facts.effectless(flag, "without a window")
     elif layers == 2 or (isinstance(layers, list) and layers == ([1, 0] * len(layers))[: len(layers)]):
         facts.say("model.window_every", 2, flag)
+    elif (every := _full_every(layers)) is not None:
+        facts.say("model.full_attention_every", every, flag)
     else:
         same = isinstance(layers, list) and all(layers)
         facts.compare(flag, same, "every layer has the window", "every layer has the window")
+
+
+def _full_every(layers: int | list[int]) -> int | None:
+    """Every how many layers one sees all tokens, the last of them; None where they do not follow so."""
+    if isinstance(layers, int):
+        return layers if layers > 0 else None
+    every = layers.index(0) + 1 if 0 in layers else 0
+    pattern = ([1] * (every - 1) + [0]) * (len(layers) // max(every, 1) + 1)
+    return every if every and layers == pattern[: len(layers)] else None

@@ -123,6 +123,7 @@ class Transformer(Dimensions, Model):
             vocab=min(self.vocab, vocab - 3 if padded else vocab),
             max_positions=min(self.max_positions, max(ways("seq", 4), 8)),
             window=min(self.window, 2),
+            full_attention_every=min(self.full_attention_every, layers),
             experts=self.experts and self.experts.shrunk(layers, ways),
             latent=self.latent and self.latent.shrunk(ways),
         )
@@ -197,8 +198,9 @@ class Transformer(Dimensions, Model):
         instances = [Instance("embedding", "embedding")]
         kinds = ["layer"] * (self.layers - self._mixtures) + ["mixture"] * self._mixtures
         if self.window:
-            every = self.window_every
-            kinds = [kind if index % every == 0 else f"{kind}{_WHOLE}" for index, kind in enumerate(kinds)]
+            kinds = [
+                kind if self.has_window(index) else f"{kind}{_WHOLE}" for index, kind in enumerate(kinds)
+            ]
         if self.query_layer:
             kinds[-1] = "query_layer"
             blocks.append(write("query_layer").query_layer(hidden, tokens))
@@ -249,7 +251,7 @@ class Transformer(Dimensions, Model):
     @property
     def generation_error(self) -> str:
         """Why it cannot generate tokens: what of it has no form that reads a KV cache; empty if it can."""
-        some = self.window and self.window_every > 1
+        some = self.window and (self.window_every > 1 or self.full_attention_every > 0)
         lacking: dict[str, object] = {"latent attention": self.latent, "experts": self.experts}
         lacking |= {"windows in some layers": some, "multi-token prediction": self.mtp_layers}
         unsupported = [name for name, has in lacking.items() if has]
@@ -379,6 +381,10 @@ class LlamaSpec(LayerKeys, AttentionKeys, VocabularyKeys, PositionKeys, TextKeys
 
     window_every: PositiveInt | None = None
     """Only every N-th layer, starting with the first, has that window (gpt-oss: 2); all layers if absent."""
+
+    full_attention_every: PositiveInt | None = None
+    """Every N-th layer attends to all tokens before it, the others have that window (Gemma 3: 6, OLMo 3: 4);
+    no layer if absent."""
 
     query_layer: bool | None = None
     """Whether the last layer takes its queries from a table of positions (PanGu-alpha)."""

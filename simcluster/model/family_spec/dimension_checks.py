@@ -29,8 +29,11 @@ def refuse_clashes(known: Mapping[str, Any]) -> None:
             raise Refused("'max_positions' is missing: the rows of the learned position table")
         if known.get("query_layer"):
             raise Refused("'max_positions' is missing: the rows of the query layer's position table")
-    if "window_every" in known and not known.get("window"):
-        raise Refused("'window_every' needs a window", path="window_every")
+    layers_of_window = [name for name in ("window_every", "full_attention_every") if name in known]
+    if layers_of_window and not known.get("window"):
+        raise Refused(f"'{layers_of_window[0]}' needs a window", path=layers_of_window[0])
+    if len(layers_of_window) > 1:
+        raise Refused("'full_attention_every' says it beside 'window_every'", path="full_attention_every")
     if "mtp_loss_weight" in known and not known.get("mtp_layers"):
         raise Refused("'mtp_loss_weight' needs mtp_layers", path="mtp_loss_weight")
     for part, excluded in _NOT_WITH.items():

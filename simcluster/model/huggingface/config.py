@@ -13,7 +13,9 @@ from typing import Any
 
 from simcluster.document import Refused, json_object
 from simcluster.errors import nearest
-from simcluster.model.huggingface.model_types import ANGLES, EVERYWHERE, SPARSE, TYPES, Config, Keys, get
+from simcluster.model.huggingface.model_type import Config, Keys, get
+from simcluster.model.huggingface.model_types import ANGLES, EVERYWHERE, SPARSE, TYPES
+from simcluster.model.huggingface.refused_types import refusal
 
 
 def dimensions(path: Path) -> dict[str, Any]:
@@ -21,10 +23,11 @@ def dimensions(path: Path) -> dict[str, Any]:
     config = json_object(path)
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in TYPES:
-        raise Refused(f"model_type '{kind}' is not supported", hint=nearest(str(kind), TYPES))
+        why, hint = refusal(str(kind)) or ("", nearest(str(kind), TYPES))
+        raise Refused(f"model_type '{kind}' is not supported" + (f": {why}" if why else ""), hint=hint)
     model_type = TYPES[kind]
     for key, accepted in {**EVERYWHERE, **model_type.plain}.items():
-        if get(config, key) not in accepted:
+        if key not in model_type.read_besides and get(config, key) not in accepted:
             said = json.dumps(get(config, key))
             raise Refused(f"{key} {said} is not supported; only {json.dumps(accepted[0])}")
     if config.get("index_topk") is not None and kind not in SPARSE:
@@ -33,7 +36,7 @@ def dimensions(path: Path) -> dict[str, Any]:
     missing = [
         _names(model_type.sizes[name])[0]
         for name in model_type.needed
-        if _first(config, model_type.sizes[name]) is None
+        if _first(config, model_type.sizes[name]) is None and name not in model_type.usual
     ]
     if missing:
         raise Refused(f"'{missing[0]}' is missing")
@@ -51,18 +54,12 @@ def dimensions(path: Path) -> dict[str, Any]:
 def remarks(path: Path) -> tuple[str, ...]:
     """What a user should know of what the config says and transformers, or the model here, leaves out."""
     config = json_object(path)
-    remarks = [_OWN_REMARKS[kind]] if (kind := str(config.get("model_type"))) in _OWN_REMARKS else []
+    known = TYPES.get(str(config.get("model_type")))
+    remarks = [known.remark] if known and known.remark else []
     if layers := config.get("num_nextn_predict_layers"):
         said = f"num_nextn_predict_layers {layers}: trained as well, which transformers does not"
         remarks.append(f"{said}; without them write model.mtp_layers: 0")
     return tuple(remarks)
-
-
-_OWN_REMARKS = {
-    "gpt_oss": "attention sinks, a number for each head, are left out",
-    "granite": "the multipliers of embeddings, attention, residuals and logits are left out",
-}
-"""What is left out of a model type and costs next to nothing."""
 
 
 def _refuse_unknown_angles(config: Config) -> None:
@@ -84,15 +81,23 @@ def _attend(config: Config, found: dict[str, Any]) -> None:
     if not isinstance(listed, list) or not listed:
         return
     kinds = list(dict.fromkeys(map(str, listed)))
+    window = config.get("sliding_window", found.get("window"))
+    every = listed.index("full_attention") + 1 if "full_attention" in listed else 0
+    pattern = ["sliding_attention"] * (every - 1) + ["full_attention"]
     if kinds == ["full_attention"]:
-        found.pop("window", None)
-    elif kinds == ["sliding_attention"] and config.get("sliding_window"):
-        found["window"] = config["sliding_window"]
-    elif config.get("sliding_window") and listed == (_EVERY_OTHER * len(listed))[: len(listed)]:
-        found.update({"window": config["sliding_window"], "window_every": len(_EVERY_OTHER)})
+        windows = {}
+    elif kinds == ["sliding_attention"] and window:
+        windows = {"window": window}
+    elif window and listed == (_EVERY_OTHER * len(listed))[: len(listed)]:
+        windows = {"window": window, "window_every": len(_EVERY_OTHER)}
+    elif window and every and listed == (pattern * len(listed))[: len(listed)]:
+        windows = {"window": window, "full_attention_every": every}
     else:
         message = f"layer_types {', '.join(kinds)} is not supported; only full_attention in all layers"
-        raise Refused(message)
+        raise Refused(f"{message}, or sliding_attention in all, or in all but every so many")
+    for name in ("window", "window_every", "full_attention_every"):
+        found.pop(name, None)
+    found.update(windows)
 
 
 def _present(config: Config, sizes: Mapping[str, Keys]) -> Iterator[tuple[str, Any]]:
@@ -110,9 +115,18 @@ def _first(config: Config, keys: Keys) -> Any:
     return next((value for value in (get(config, key) for key in _names(keys)) if value is not None), None)
 
 
-_FLAGS = ("tied", "bias", "norm_bias", "qkv_bias", "qk_norm", "embedding_norm")
+_FLAGS = (
+    "tied",
+    "bias",
+    "norm_bias",
+    "qkv_bias",
+    "qk_norm",
+    "embedding_norm",
+    "post_norms",
+    "capped_logits",
+)
 
-_CHECKED = ("positions", "activation", "experts", "latent", "blocks", "block", "version")
+_CHECKED = ("positions", "norm", "activation", "experts", "latent", "blocks", "block", "version")
 """Dimensions that are made of several keys, which have been looked at."""
 
 

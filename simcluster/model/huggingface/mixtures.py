@@ -42,6 +42,11 @@ def glm4_moe(config: Config) -> dict[str, Any]:
     return {"experts": _experts(config, "noaux_tc", "sigmoid")}
 
 
+def dots1(config: Config) -> dict[str, Any]:
+    """As GLM-4.5; its config calls the score by the method, which is a sigmoid with a bias."""
+    return glm4_moe({**config, "scoring_func": "sigmoid"})
+
+
 def qwen3_moe(config: Config) -> dict[str, Any]:
     """All layers mixed, without shared experts; no MLP has ``intermediate_size``."""
     return {
@@ -154,3 +159,91 @@ def _number(config: Config, key: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
         raise Refused(f"{key} must be a positive number, not {value!r}")
     return float(value)
+
+
+def llama4(config: Config) -> dict[str, Any]:
+    """One of many experts and a shared one of the same size, by sigmoids that are not normalised."""
+    return {
+        "count": _count(config, "num_local_experts"),
+        "top_k": _size(config, "num_experts_per_tok") if config.get("num_experts_per_tok") is not None else 1,
+        "ffn": _size(config, "intermediate_size"),
+        "shared": 1,
+        "score": "sigmoid",
+        "normalised": False,
+    }
+
+
+def olmoe(config: Config) -> dict[str, Any]:
+    """All layers mixed; weights are those of the softmax over all experts, unless they are normalised."""
+    return {
+        "experts": {
+            "count": _count(config, "num_experts"),
+            "top_k": _size(config, "num_experts_per_tok"),
+            "ffn": _size(config, "intermediate_size"),
+            "normalised": bool(config.get("norm_topk_prob", False)),
+        }
+    }
+
+
+def qwen2_moe(config: Config) -> dict[str, Any]:
+    """All layers mixed, beside shared experts that are written as one wide MLP."""
+    ffn, shared = _size(config, "moe_intermediate_size"), _size(config, "shared_expert_intermediate_size", 0)
+    if shared % ffn:
+        raise Refused(f"shared_expert_intermediate_size {shared} is no multiple of an expert's {ffn}")
+    return {
+        "experts": {
+            "count": _count(config, "num_experts"),
+            "top_k": _size(config, "num_experts_per_tok"),
+            "ffn": ffn,
+            "shared": shared // ffn,
+            "normalised": bool(config.get("norm_topk_prob", False)),
+        }
+    }
+
+
+def granitemoe(config: Config) -> dict[str, Any]:
+    """All layers mixed; the router takes the best first, then softmax of these alone."""
+    return {
+        "experts": {
+            "count": _count(config, "num_local_experts"),
+            "top_k": _size(config, "num_experts_per_tok"),
+            "ffn": _size(config, "intermediate_size"),
+        }
+    }
+
+
+def ernie4_5_moe(config: Config) -> dict[str, Any]:
+    """Plain MLPs in the first layers, then experts up to the last; a bias steers the router."""
+    layers, last = _size(config, "num_hidden_layers"), config.get("moe_layer_end_index", -1)
+    if config.get("moe_layer_interval", 1) != 1 or last not in (-1, None, layers - 1):
+        raise Refused("moe_layer_interval or moe_layer_end_index is not supported; only experts to the end")
+    return {
+        "experts": {
+            "count": _size(config, "moe_num_experts"),
+            "top_k": _size(config, "moe_k"),
+            "ffn": _size(config, "moe_intermediate_size"),
+            "shared": _size(config, "moe_num_shared_experts", 0),
+            "dense_layers": _size(config, "moe_layer_start_index", 0),
+            "steered": True,
+        }
+    }
+
+
+def minimax_m2(config: Config) -> dict[str, Any]:
+    """All layers mixed, by sigmoids and a bias; the rotated dims of a head are said by their number."""
+    kinds = config.get("attn_type_list") or [1]
+    if not isinstance(kinds, list) or any(kind != 1 for kind in kinds):
+        raise Refused("attn_type_list is not supported; only 1: softmax attention in all layers")
+    if config.get("shared_intermediate_size") not in (None, 0):
+        raise Refused("shared_intermediate_size is not supported; only 0")
+    experts = {
+        "count": _count(config, "num_local_experts"),
+        "top_k": _size(config, "num_experts_per_tok"),
+        "ffn": _size(config, "intermediate_size"),
+        "score": "sigmoid",
+        "steered": bool(config.get("use_routing_bias", True)),
+    }
+    rotated = config.get("rotary_dim")
+    if rotated is None:
+        return {"experts": experts}
+    return {"experts": experts, "rotary_fraction": _size(config, "rotary_dim") / _size(config, "head_dim")}

@@ -5,67 +5,24 @@ Names are those of the ``config.json`` files and of the configuration classes be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import field
+from collections.abc import Mapping
 from typing import Any
 
-from simcluster.deferred_dataclass import dataclass
 from simcluster.document import Refused
 from simcluster.model.huggingface import encoders_and_vision as structures
 from simcluster.model.huggingface import mixtures
+from simcluster.model.huggingface.further_decoders import (
+    FURTHER,
+    LLAMA,
+    NO_BIAS,
+    PART_ROTATED,
+    ROTARY,
+    SILU,
+)
+from simcluster.model.huggingface.model_type import Config, Keys, ModelType, get
 
-Config = Mapping[str, Any]
-Keys = str | tuple[str, ...]
-"""Key of a config, dotted where it lies deeper, or the several names it has had: the first found counts."""
-
-
-def get(config: Config, key: str) -> Any:
-    """The value of a dotted key, None if it is not there."""
-    head, _, rest = key.partition(".")
-    value = config.get(head)
-    if not rest:
-        return value
-    return get(value, rest) if isinstance(value, Mapping) else None
-
-
-def _nothing(config: Config) -> Mapping[str, Any]:
-    return {}
-
-
-@dataclass(frozen=True, slots=True)
-class ModelType:
-    """A model type.
-
-    ``sizes``: dimension -> its key. ``usual``: what the type does unless its config says otherwise.
-    ``plain``: keys that change the mathematics in a way no dimension says, with the values that leave it
-    alone. ``besides``: dimensions that follow from several keys. ``needed``: dimensions that a config must
-    have.
-    """
-
-    family: str
-    sizes: Mapping[str, Keys]
-    usual: Mapping[str, Any] = field(default_factory=dict)
-    plain: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    besides: Callable[[Config], Mapping[str, Any]] = _nothing
-    needed: tuple[str, ...] = ("layers", "hidden", "heads", "vocab")
-
-
-_LLAMA: Mapping[str, Keys] = {
-    "layers": "num_hidden_layers",
-    "hidden": "hidden_size",
-    "heads": "num_attention_heads",
-    "kv_heads": "num_key_value_heads",
-    "head_dim": "head_dim",
-    "ffn": "intermediate_size",
-    "vocab": "vocab_size",
-    "max_positions": "max_position_embeddings",
-    "rope_theta": ("rope_theta", "rope_parameters.rope_theta"),
-    "tied": "tie_word_embeddings",
-    "attention_dropout": "attention_dropout",
-    "mtp_layers": "num_nextn_predict_layers",
-}
-_MIXED = {name: key for name, key in _LLAMA.items() if name != "ffn"}
-_DEEPSEEK = {name: key for name, key in _LLAMA.items() if name not in ("kv_heads", "head_dim")}
+_MIXED = {name: key for name, key in LLAMA.items() if name != "ffn"}
+_DEEPSEEK = {name: key for name, key in LLAMA.items() if name not in ("kv_heads", "head_dim")}
 _GPT2: Mapping[str, Keys] = {
     "layers": "n_layer",
     "hidden": "n_embd",
@@ -110,16 +67,10 @@ _MPT: Mapping[str, Keys] = {
     "attention_dropout": "attn_config.attn_pdrop",
 }
 
-_ROTARY = {
-    "hidden_act": ("silu", None),
-    "partial_rotary_factor": (1.0, 1, None),
-    "rope_parameters.partial_rotary_factor": (1.0, 1, None),
-}
-_NO_BIAS = {"attention_bias": (False, None), "mlp_bias": (False, None)}
-_ONE_WINDOW = {"use_sliding_window": (False, None)}
+_ONE_WINDOW: dict[str, tuple[Any, ...]] = {"use_sliding_window": (False, None)}
 
-_EVERY_LAYER = {"decoder_sparse_step": (1, None), "mlp_only_layers": ([], None)}
-_LATENT = {"moe_layer_freq": (1, None)}
+_EVERY_LAYER: dict[str, tuple[Any, ...]] = {"decoder_sparse_step": (1, None), "mlp_only_layers": ([], None)}
+_LATENT: dict[str, tuple[Any, ...]] = {"moe_layer_freq": (1, None)}
 
 
 def _window(config: Config) -> Mapping[str, Any]:
@@ -149,51 +100,50 @@ def _opt(config: Config) -> Mapping[str, Any]:
     return {}
 
 
-_PART_ROTATED: Mapping[str, Keys] = {
-    "rotary_fraction": ("partial_rotary_factor", "rope_parameters.partial_rotary_factor")
-}
-_PHI3 = {**_LLAMA, **_PART_ROTATED, "dropout": "resid_pdrop", "embedding_dropout": "embd_pdrop"}
-_GLM4_MOE = {**_LLAMA, **_PART_ROTATED, "qkv_bias": "attention_bias", "qk_norm": "use_qk_norm"}
-_SEED = {**_LLAMA, "qkv_bias": "attention_bias", "dropout": "residual_dropout"}
-_SILU = {"hidden_act": ("silu", None)}
+_PHI3 = {**LLAMA, **PART_ROTATED, "dropout": "resid_pdrop", "embedding_dropout": "embd_pdrop"}
+_GLM4_MOE = {**LLAMA, **PART_ROTATED, "qkv_bias": "attention_bias", "qk_norm": "use_qk_norm"}
+_SEED = {**LLAMA, "qkv_bias": "attention_bias", "dropout": "residual_dropout"}
+_MULTIPLIERS = "the multipliers of embeddings, attention, residuals and logits are left out"
 
 _PDROP = {"dropout": 0.1, "embedding_dropout": 0.1, "attention_dropout": 0.1}
 
 TYPES = {
-    "llama": ModelType("llama", _LLAMA, plain=_ROTARY | _NO_BIAS),
-    "mistral": ModelType("llama", _LLAMA, plain=_ROTARY | _NO_BIAS, besides=_window),
-    "qwen2": ModelType("llama", _LLAMA, {"qkv_bias": True}, _ROTARY | _ONE_WINDOW),
-    "qwen3": ModelType("llama", _LLAMA, {"qk_norm": True}, _ROTARY | _NO_BIAS | _ONE_WINDOW),
+    "llama": ModelType("llama", LLAMA, plain=ROTARY | NO_BIAS),
+    "mistral": ModelType("llama", LLAMA, plain=ROTARY | NO_BIAS, besides=_window),
+    "qwen2": ModelType("llama", LLAMA, {"qkv_bias": True}, ROTARY | _ONE_WINDOW),
+    "qwen3": ModelType("llama", LLAMA, {"qk_norm": True}, ROTARY | NO_BIAS | _ONE_WINDOW),
     "mixtral": ModelType(
-        "llama", _MIXED, plain=_ROTARY | {"router_jitter_noise": (0.0, 0, None)}, besides=mixtures.mixtral
+        "llama", _MIXED, plain=ROTARY | {"router_jitter_noise": (0.0, 0, None)}, besides=mixtures.mixtral
     ),
     "qwen3_moe": ModelType(
         "llama",
         _MIXED,
         {"qk_norm": True},
-        _ROTARY | _NO_BIAS | _ONE_WINDOW | _EVERY_LAYER,
+        ROTARY | NO_BIAS | _ONE_WINDOW | _EVERY_LAYER,
         mixtures.qwen3_moe,
     ),
-    "deepseek_v2": ModelType("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v2),
-    "deepseek_v3": ModelType("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v3),
-    "deepseek_v32": ModelType("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v32),
-    "glm_moe_dsa": ModelType("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v32),
-    "kimi_k2": ModelType("llama", _DEEPSEEK, {}, _ROTARY | _NO_BIAS | _LATENT, mixtures.deepseek_v3),
+    "deepseek_v2": ModelType("llama", _DEEPSEEK, {}, ROTARY | NO_BIAS | _LATENT, mixtures.deepseek_v2),
+    "deepseek_v3": ModelType("llama", _DEEPSEEK, {}, ROTARY | NO_BIAS | _LATENT, mixtures.deepseek_v3),
+    "deepseek_v32": ModelType("llama", _DEEPSEEK, {}, ROTARY | NO_BIAS | _LATENT, mixtures.deepseek_v32),
+    "glm_moe_dsa": ModelType("llama", _DEEPSEEK, {}, ROTARY | NO_BIAS | _LATENT, mixtures.deepseek_v32),
+    "glm4_moe_lite": ModelType("llama", _DEEPSEEK, {}, ROTARY | NO_BIAS | _LATENT, mixtures.deepseek_v3),
+    "kimi_k2": ModelType("llama", _DEEPSEEK, {}, ROTARY | NO_BIAS | _LATENT, mixtures.deepseek_v3),
     "gpt_oss": ModelType(
         "llama",
         _MIXED,
         {"bias": True, "activation": "clamped_swiglu"},
-        _ROTARY | {"attention_bias": (True, None), "swiglu_limit": (7.0, 7, None)},
+        ROTARY | {"attention_bias": (True, None), "swiglu_limit": (7.0, 7, None)},
         mixtures.gpt_oss,
+        remark="attention sinks, a number for each head, are left out",
     ),
-    "glm4_moe": ModelType("llama", _GLM4_MOE, plain=_SILU, besides=mixtures.glm4_moe),
-    "phi3": ModelType("llama", _PHI3, plain=_SILU | _NO_BIAS, besides=_window),
-    "granite": ModelType("llama", _LLAMA, plain=_ROTARY | _NO_BIAS),
+    "glm4_moe": ModelType("llama", _GLM4_MOE, plain=SILU, besides=mixtures.glm4_moe),
+    "phi3": ModelType("llama", _PHI3, plain=SILU | NO_BIAS, besides=_window),
+    "granite": ModelType("llama", LLAMA, plain=ROTARY | NO_BIAS, remark=_MULTIPLIERS),
     "seed_oss": ModelType(
         "llama",
         _SEED,
         {"qkv_bias": True},
-        _ROTARY | {"attention_out_bias": (False, None)} | {"mlp_bias": (False, None)},
+        ROTARY | {"attention_out_bias": (False, None)} | {"mlp_bias": (False, None)},
     ),
     "gpt2": ModelType(
         "gpt",
@@ -262,6 +212,7 @@ TYPES = {
         needed=("layers", "hidden", "heads", "image", "patch"),
     ),
     "resnet": ModelType("resnet", {}, plain=structures.RESNET_PLAIN, besides=structures.resnet, needed=()),
+    **FURTHER,
 }
 
 SPARSE = ("deepseek_v32", "glm_moe_dsa")

@@ -61,6 +61,8 @@ class Dimensions:
     """Tokens that a token sees, itself included (sliding window); 0: all before it."""
     window_every: int = 1
     """Only every N-th layer has the window, from the first on (gpt-oss: 2)."""
+    full_attention_every: int = 0
+    """Every N-th layer sees all tokens before, the others have the window (Gemma 3: 6); 0: as above."""
     query_layer: bool = False
     """The last layer takes its queries from a table of positions (PanGu-alpha)."""
     mtp_layers: int = 0
@@ -92,6 +94,12 @@ class Dimensions:
     def group(self) -> int:
         """Query heads of every key-value head."""
         return self.heads // self.kv_heads
+
+    def has_window(self, layer: int) -> bool:
+        """Whether a layer, counted from 0, has the window, if any has."""
+        if self.full_attention_every:
+            return (layer + 1) % self.full_attention_every != 0
+        return layer % self.window_every == 0
 
     @property
     def scale(self) -> float:

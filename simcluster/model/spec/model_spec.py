@@ -47,9 +47,8 @@ class ModelSection(CatalogSection):
     """The published number of parameters; the number that the dimensions give must be equal."""
 
     hf: Path | None = None
-    """A Hugging Face config.json, relative to the scenario's folder: model types llama, mistral, qwen2,
-    qwen3, mixtral, qwen3_moe, deepseek_v2, deepseek_v3, kimi_k2, gpt2, opt, bloom, mpt, bert, t5, vit and
-    resnet."""
+    """A Hugging Face config.json, relative to the scenario's folder; its model type is one of those that
+    ``simcluster guide imports`` lists (llama, qwen3, gemma3_text, deepseek_v3, gpt2, bert and others)."""
 
     onnx: Path | None = None
     """An ONNX file, relative to the scenario's folder; its nodes become operators, for any number of samples.

@@ -27,7 +27,7 @@ LINE = (
     "torchrun --nproc_per_node 8 --nnodes 1 pretrain_gpt.py --num-layers 8 --hidden-size 1024"
     " --num-attention-heads 16 --seq-length 512 --max-position-embeddings 512 --micro-batch-size 1"
     " --global-batch-size 64 --vocab-size 50304 --bf16 --log-interval 1 --wonder 1 --window-size 127,0"
-    " --window-attn-skip-freq 3"
+    " --window-attn-skip-freq [0,1,1]"
     " --pipeline-model-parallel-size 2 --overlap-param-gather"
 )
 
@@ -40,7 +40,7 @@ def test_what_changes_the_result_comes_first_and_what_changes_nothing_last():
     text = translated_text(written("megatron", LINE), importer("megatron"), "run.sh")
     changes, scenario = text.index("# Changes the result"), text.index("simcluster: 1")
     unknown, nothing = text.index("# Unknown here"), text.index("# No effect on time or memory")
-    assert changes < text.index("--window-attn-skip-freq 3: every layer has the window") < scenario
+    assert changes < text.index("--window-attn-skip-freq [0,1,1]: every layer has the window") < scenario
     assert scenario < unknown < text.index("--wonder 1") < text.index("# Worked out") < nothing
     assert nothing < text.index("--log-interval") and text.count("\n", nothing) <= 4
 

@@ -69,7 +69,9 @@ def test_the_global_batch_is_one_micro_batch_everywhere_if_not_given():
         ("--no-position-embedding --position-embedding-type rope", "positions", "rotary"),
         ("--window-size 127,0 --window-attn-skip-freq 2", "window_every", 2),
         ("--window-size 127,0 --window-attn-skip-freq '([1,0]*4)'", "window_every", 2),
-        ("--window-size 127,0 --window-attn-skip-freq 6", "window_every", None),
+        ("--window-size 127,0 --window-attn-skip-freq 6", "full_attention_every", 6),
+        ("--window-size 127,0 --window-attn-skip-freq '([1,1,0]*3)'", "full_attention_every", 3),
+        ("--window-size 127,0 --window-attn-skip-freq '([0]*2+[1]*6)'", "full_attention_every", None),
         ("--window-attn-skip-freq 2", "window_every", None),
     ],
 )

@@ -261,6 +261,11 @@ def test_places_that_are_split_are_so_in_the_small_form_too(experts, ways):
         ),
         ({"experts": {**TINY["experts"], "dense_layers": 1}}, "", "'ffn' is missing"),
         ({"window_every": 2}, "window_every", "'window_every' needs a window"),
+        (
+            {"window": 4, "window_every": 2, "full_attention_every": 2},
+            "full_attention_every",
+            "'full_attention_every' says it beside 'window_every'",
+        ),
         ({"experts": {**TINY["experts"], "scores": "tanh"}}, "experts.scores", "unknown key"),
         ({"latent": {"kv_rank": 4}}, "latent", "'nope_dim', 'rope_dim', 'value_dim' are missing"),
         (
