@@ -4,7 +4,14 @@ The formats themselves are in ``simcluster.foreign.formats``.
 """
 
 from simcluster.foreign.file_translation import describe_untranslated, translate_file, translated_text
-from simcluster.foreign.importer_interface import Imported, Importer, UserAdditions, importer, importers
+from simcluster.foreign.importer_interface import (
+    Imported,
+    Importer,
+    UserAdditions,
+    importer,
+    importers,
+    model_key,
+)
 from simcluster.foreign.reading import Flag, TranslationStatus, Untranslated
 
 __all__ = [
@@ -17,6 +24,7 @@ __all__ = [
     "describe_untranslated",
     "importer",
     "importers",
+    "model_key",
     "translate_file",
     "translated_text",
 ]

@@ -25,9 +25,9 @@ _SHOWN = 3
 class UserAdditions:
     """What a user gives in addition to a file, on the command line.
 
-    ``settings`` are (key path, YAML text) pairs for the scenario, ``variables`` values for what the file
-    itself leaves open, such as shell variables. ``referenced`` gives the text of a file that the file names,
-    None where there is none.
+    ``model`` is a name of the catalog, or the path of a config.json. ``settings`` are (key path, YAML text)
+    pairs for the scenario, ``variables`` values for what the file itself leaves open, such as shell
+    variables. ``referenced`` gives the text of a file that the file names, None where there is none.
     """
 
     cluster: str | None = None
@@ -36,6 +36,11 @@ class UserAdditions:
     settings: tuple[tuple[str, str], ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     referenced: Callable[[str], str | None] = lambda path: None
+
+
+def model_key(named: str) -> str:
+    """The key of the model section for what ``--model`` names: of the catalog, or a config.json."""
+    return "hf" if named.endswith(".json") else "use"
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import simcluster
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
+from simcluster.model.huggingface.model_types import TYPES
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.work import DType
 from tests.support.huggingface_configs import load
@@ -136,3 +140,10 @@ def test_what_no_dimension_says_is_named(tmp_path, config, message):
 
 def test_a_chunk_that_holds_every_sequence_changes_nothing(tmp_path):
     assert load(tmp_path, SCOUT | {"attention_chunk_size": 8192}) == load(tmp_path, SCOUT)
+
+
+def test_the_guide_lists_every_type():
+    guide = (Path(simcluster.__file__).parent / "guide" / "imports.md").read_text(encoding="utf-8")
+    rows = [row for row in guide.split("`model_type`")[1].splitlines() if row.startswith("| ")]
+    listed = [kind for row in rows for kind in row.split("|")[2].replace(",", " ").split()]
+    assert sorted(listed) == sorted(TYPES)

@@ -33,7 +33,7 @@ from simcluster.foreign.assembly.accepted_keys import (
 from simcluster.foreign.assembly.inference_runs import state_inference
 from simcluster.foreign.assembly.model_families import ALWAYS, adapt_to_family
 from simcluster.foreign.assembly.pipeline_stages import state_pipeline
-from simcluster.foreign.importer_interface import Imported, UserAdditions, with_origin
+from simcluster.foreign.importer_interface import Imported, UserAdditions, model_key, with_origin
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import Alternatives, Fact, Facts, user_value_for
 from simcluster.plan import WHOLE_EXPERTS, FrameworkSpec, expert_axes, ulysses_entry
@@ -123,7 +123,8 @@ class _Assembly:
     def model(self) -> None:
         """A catalog model where one is named; what the file says besides replaces its dimensions."""
         if self.given.model is not None:
-            self.put("model.use", self.given.model, Flag("--model", None, f"--model {self.given.model}"))
+            key, value = model_key(self.given.model), self.given.model
+            self.put(f"model.{key}", value, Flag("--model", None, f"--model {value}"))
         elif "model.family" in self.facts.known:
             family = self.facts.known.pop("model.family")
             self.put("model.family", family.value, family.flag)

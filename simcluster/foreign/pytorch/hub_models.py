@@ -12,7 +12,7 @@ from typing import Any
 
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
-from simcluster.foreign.importer_interface import UserAdditions
+from simcluster.foreign.importer_interface import UserAdditions, model_key
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import Facts
 from simcluster.model import Model, ModelSpec, Transformer
@@ -91,9 +91,7 @@ def state_hub_model(facts: Facts, name: str, given: UserAdditions) -> None:
     entry = hub_model(str(flag.value))
     if entry is None:
         message = "the sizes of this model are not known here"
-        hint = (
-            "give --model with one of the catalog, or --set model.hf=config.json with that of its repository"
-        )
+        hint = "give --model with one of the catalog, or with the config.json of its repository"
         facts.wrong(flag, message, hint)
         return
     for key, value in entry.items():
@@ -134,9 +132,9 @@ def all_linear_targets(facts: Facts, given: UserAdditions) -> tuple[str, ...]:
 
 def _model(facts: Facts, given: UserAdditions) -> Model | None:
     name = given.model or facts.get("model.use")
-    if name not in ModelSpec.entries():
+    if name is None:
         return None
     try:
-        return validate_data({"use": name}, ModelSpec).build(Path())
+        return validate_data({model_key(name): name}, ModelSpec).build(Path())
     except ScenarioError:
         return None

@@ -17,6 +17,8 @@ EXAMPLES = (
     "    --hosts 4 --set training.seq_len=4096 -o llama.yaml",
     "simcluster import mindformers pretrain_llama3_8b.yaml --cluster atlas-800t-a2",
     "simcluster import nemo megatron_gpt_config.yaml --cluster dgx-h100 | less",
+    "simcluster import torchtitan llama3_8b.toml --cluster dgx-h100 --hosts 8",
+    "simcluster import llama-factory llama3_lora_sft.yaml --cluster dgx-h100 --hosts 1",
 )
 
 FORMATS = (
@@ -49,7 +51,10 @@ def import_(
         int | None, typer.Option(metavar="N", min=1, help="How many, if the file does not say.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The model, from the catalog, if the file has none.")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The model, if the file has none: of the catalog, or a config.json."
+        ),
     ] = None,
     variables: Annotated[
         list[str] | None,

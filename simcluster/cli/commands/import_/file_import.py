@@ -16,6 +16,7 @@ from simcluster.foreign import (
     UserAdditions,
     describe_untranslated,
     importer,
+    model_key,
     translate_file,
     translated_text,
 )
@@ -35,6 +36,8 @@ def import_file(kind: str, path: str, given: UserAdditions, target: Target) -> E
     """
     tool = importer(kind)
     given = replace(given, referenced=lambda named: _referenced(named, path))
+    if given.model and model_key(given.model) == "hf":
+        given = replace(given, model=str(real_path(given.model)))  # wherever the scenario will lie
     imported = translate_file(tool, text_of(path), path, given)
     try:
         build_scenario(Scenario.of(imported.data), search=False)
