@@ -24,6 +24,8 @@ def state_pipeline(facts: Facts, put: Put) -> None:
         for name in ("chunks", "layers_per_chunk", "schedule", "p2p", "slices", "stage_layers"):
             if name in facts.known and facts.flag(name).where:
                 facts.effectless(facts.drop(name), "without a pipeline")
+        if facts.get("pairs"):
+            put("parallel.schedule.pairs", True, facts.flag("pairs"))
         return
     layers = facts.get("model.layers")
     chunks, flag = virtual_chunks(facts)
@@ -52,6 +54,10 @@ def state_pipeline(facts: Facts, put: Put) -> None:
             put("parallel.schedule.slices", slices, facts.flag("slices"))
         else:
             facts.unsupported(facts.flag("slices"), f"with schedule {kind} sequences stay whole")
+    if facts.get("pairs") and kind == "1f1b":
+        put("parallel.schedule.pairs", True, facts.flag("pairs"))
+    elif facts.get("pairs"):
+        facts.unsupported(facts.flag("pairs"), f"with schedule {kind} forwards and backwards take turns")
     if "p2p" in facts.known:
         put("parallel.schedule.p2p", facts.get("p2p"), facts.flag("p2p"))
     if layers:

@@ -117,6 +117,7 @@ _MEANINGS: Mapping[str, Meaning] = {
             "lamb": "lamb",
             "fusedlamb": "lamb",
             "sgd": "momentum",
+            "muon": "muon",
         },
         "adamw is simulated",
     ),
@@ -132,7 +133,15 @@ _MEANINGS: Mapping[str, Meaning] = {
     "tensor_parallel.autotp_size": states_value("tensor"),
     "sequence_parallel_size": read_ulysses_degree,
     "pipeline.stages": states_value("pipeline"),
-    "sparse_attention.mode": not_expressible("attention over the whole sequence is simulated"),
+    "sparse_attention.mode": not_expressible(
+        "attention over the whole sequence is simulated", unless=(None, "dense")
+    ),
+    "seq_parallel_communication_data_type": not_expressible(
+        "gradients are reduced in one format over all ranks", unless=(None,)
+    ),
+    "compile.deepcompile": not_expressible("kernels are not compiled"),
+    "torch_autocast.enabled": switch("autocast"),
+    "torch_autocast.dtype": selects("autocast format", {"bfloat16": "bf16", "float16": "fp16"}),
     "compression_training": not_expressible("no compression is simulated", unless=({}, None)),
     "hybrid_engine.enabled": not_expressible("training alone is simulated"),
     "gradient_clipping": reads_clip,
@@ -161,6 +170,7 @@ def meaning_of(name: str) -> Meaning | None:
         or (head in ("fp16", "bf16", "bfloat16", "amp") and rest in _IGNORED["formats"])
         or head == "activation_checkpointing"  # says how, not whether; the program decides what is recomputed
         or (head == "optimizer" and rest.startswith("params."))
+        or head == "sparse_attention"  # its mode says what is simulated in its place
     )
     return has_no_effect if ignored else None
 
@@ -175,6 +185,12 @@ def _betas(facts: Facts, flag: Flag) -> None:
 
 def _numbers(facts: Facts) -> None:
     """fp32 unless a format is enabled; gradients have the model's format unless told otherwise."""
+    if facts.get("autocast"):
+        facts.default("autocast format", "bf16", "torch_autocast.dtype: bfloat16 (DeepSpeed's default)")
+        known = "training.precision.compute" in facts.known
+        otherwise = f"{facts.flag('training.precision.compute')} is on"
+        name = "training.precision.compute"
+        facts.say_if(not known, name, facts.get("autocast format"), facts.flag("autocast"), otherwise)
     facts.default("training.precision.compute", "fp32", "DeepSpeed's default")
     state_gradient_format(facts)
     if "communication" in facts.known:

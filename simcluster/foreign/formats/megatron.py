@@ -22,12 +22,22 @@ from simcluster.foreign.megatron import (
     meaning_of,
     state_family_structure,
     state_launcher,
+    state_layout,
     state_megatron_offload,
+    state_noop_layers,
     state_partition,
     state_program,
 )
 from simcluster.foreign.megatron import combined_arguments as model
-from simcluster.foreign.reading import Flag, Script, find_launch, read_json, read_script
+from simcluster.foreign.reading import (
+    Flag,
+    Launch,
+    Script,
+    find_launch,
+    read_argument_file,
+    read_json,
+    read_script,
+)
 from simcluster.foreign.translation import Facts, Meaning, state_adapters, state_mixture, without_effect
 
 _CONFIG = "--deepspeed_config"
@@ -44,8 +54,9 @@ class Megatron(Importer):
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """The arguments of the one launch in the script; variables are filled in, nothing is executed."""
         facts = Facts(settings=dict(given.settings))
-        script = read_script(text, name, given.variables)
-        launch = find_launch(script, text, MARKS, "Megatron")
+        listed = read_argument_file(text, name)
+        script = read_script("" if listed else text, name, given.variables)
+        launch = Launch((), tuple(listed)) if listed else find_launch(script, text, MARKS, "Megatron")
         state_launcher(facts, launch.launcher)
         state_program(facts, launch.program)
         flags = _last(facts, launch.arguments)
@@ -66,7 +77,9 @@ class Megatron(Importer):
         model.state_precision(facts)
         facts.default("training.optimizer.clip", 1.0, "--clip-grad 1.0 (Megatron's default)")
         state_adapters(facts, "MindSpeed-LLM", 16, 32, ())
+        state_layout(facts)
         model.state_recomputation(facts)
+        state_noop_layers(facts)
         model.adjust_end_stages(facts)
         state_partition(facts)
         state_family_structure(facts)

@@ -11,7 +11,12 @@ from simcluster.foreign.deepspeed import ZERO
 from simcluster.foreign.importer_interface import Importer, UserAdditions
 from simcluster.foreign.megatron import FAMILY_MEANINGS as FAMILIES
 from simcluster.foreign.megatron import combined_arguments as megatron
-from simcluster.foreign.megatron import meaning_of, state_family_structure, state_megatron_offload
+from simcluster.foreign.megatron import (
+    meaning_of,
+    state_family_structure,
+    state_layout,
+    state_megatron_offload,
+)
 from simcluster.foreign.megatron import nemo_arguments as words
 from simcluster.foreign.reading import read_settings
 from simcluster.foreign.translation import (
@@ -104,6 +109,7 @@ class Nemo(Importer):
         megatron.state_dropout(facts, 0.0)
         megatron.state_precision(facts)
         words.state_nemo_adapters(facts)
+        state_layout(facts)
         megatron.state_recomputation(facts)
         megatron.adjust_end_stages(facts)
         state_family_structure(facts)

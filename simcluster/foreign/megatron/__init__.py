@@ -7,6 +7,7 @@ from simcluster.foreign.megatron.fork_arguments import FORK_MEANINGS, state_part
 from simcluster.foreign.megatron.host_offload import state_megatron_offload
 from simcluster.foreign.megatron.launcher import state_launcher
 from simcluster.foreign.megatron.model_families import FAMILY_MEANINGS, state_family_structure
+from simcluster.foreign.megatron.pipeline_layout import state_layout, state_noop_layers
 
 __all__ = [
     "FAMILY_MEANINGS",
@@ -18,7 +19,9 @@ __all__ = [
     "nemo_arguments",
     "state_family_structure",
     "state_launcher",
+    "state_layout",
     "state_megatron_offload",
+    "state_noop_layers",
     "state_partition",
     "state_program",
 ]

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from simcluster.foreign.deepspeed import ZERO
 from simcluster.foreign.megatron.host_offload import OFFLOAD_MEANINGS as OFFLOAD
 from simcluster.foreign.megatron.muon_arguments import MUON, MUON_MEANINGS, WHOLE_PARAMETERS
+from simcluster.foreign.megatron.pipeline_layout import read_layout
 from simcluster.foreign.megatron.unsupported_arguments import unsupported_meaning
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import MEGATRON as MIXTURE
@@ -245,7 +246,8 @@ PARALLEL: Mapping[str, Meaning] = {
     "num_layers_in_last_pipeline_stage": states_value("last_layers"),
     "account_for_embedding_in_pipeline_split": switch("embedding_counts"),
     "account_for_loss_in_pipeline_split": switch("loss_counts"),
-    "pipeline_model_parallel_layout": not_expressible("stages of equal size are simulated", unless=(None,)),
+    "pipeline_model_parallel_layout": read_layout,
+    "overlap_moe_expert_parallel_comm": switch("pairs"),
     "pipeline_model_parallel_split_rank": not_expressible(
         "stages of equal size are simulated", unless=(None,)
     ),
@@ -254,7 +256,7 @@ PARALLEL: Mapping[str, Meaning] = {
     "cp_comm_type": selects(
         "context_kind",
         {"p2p": "ring", "all_gather": "gather", "a2a": "heads"},
-        "keys and values are gathered at once",
+        "keys and values go around a ring",
     ),
     "hierarchical_context_parallel_sizes": not_expressible("one level is simulated", unless=(None,)),
     "sequence_parallel": switch("sequence_parallel"),

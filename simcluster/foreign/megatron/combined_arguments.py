@@ -165,6 +165,10 @@ def _selective(facts: Facts) -> None:
     flag = facts.flag("recompute")
     written = facts.get("recompute_modules") or ["core_attn"]
     modules = written.split() if isinstance(written, str) else list(written)
+    absent = [name for name in modules if _is_absent(facts, name)]
+    if absent and "recompute_modules" in facts.known:
+        facts.remark(f"{facts.flag('recompute_modules')}: no layer has {', '.join(absent)}")
+    modules = [name for name in modules if name not in absent]
     operators = [_MODULES[name] for name in modules if name in _MODULES]
     if operators:
         recompute = {"operators": operators}
@@ -175,6 +179,16 @@ def _selective(facts: Facts) -> None:
     if unknown:
         reason = f"{', '.join(unknown)}: kept, which takes more memory and less time"
         facts.unsupported(facts.flag("recompute_modules"), reason)
+
+
+def _is_absent(facts: Facts, module: str) -> bool:
+    """Whether the dimensions of the file, if it has any, leave a module out."""
+    experts, latent = facts.get("model.experts"), facts.get("model.latent")
+    if "model.layers" not in facts.known:
+        return False
+    if module == "mlp":
+        return experts is not None and not experts.get("dense_layers")
+    return (module == "moe_act" and experts is None) or (module == "mla_up_proj" and latent is None)
 
 
 def adjust_end_stages(facts: Facts) -> None:

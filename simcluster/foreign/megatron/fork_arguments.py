@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from simcluster.foreign.deepspeed import read_ulysses_degree, read_zero_stage
 from simcluster.foreign.megatron.entry_script import state_posttraining_stage
+from simcluster.foreign.megatron.pipeline_layout import read_noop_layers
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import (
     ADAPTER_MEANINGS,
@@ -76,7 +77,7 @@ FORK_MEANINGS: Mapping[str, Meaning] = {
     "reuse_fp32_param": not_expressible(
         "bf16 weights are kept beside their fp32 master copy: 2 bytes per parameter more"
     ),
-    "noop_layers": not_expressible("all layers compute", unless=(None,)),
+    "noop_layers": read_noop_layers,
     "context_parallel_algo": selects(
         "context_kind",
         {"megatron_cp_algo": "ring", "ulysses_cp_algo": "heads", "kvallgather_cp_algo": "gather"},

@@ -1,17 +1,20 @@
 """Files of other tools as they are: flags, settings, references, shell scripts. None is executed."""
 
+from simcluster.foreign.reading.argument_files import read_argument_file
 from simcluster.foreign.reading.flag import Flag, TranslationStatus, Untranslated, one_line
 from simcluster.foreign.reading.settings_files import read_json, read_settings
-from simcluster.foreign.reading.shell import Script, find_launch, read_script
+from simcluster.foreign.reading.shell import Launch, Script, find_launch, read_script
 from simcluster.foreign.reading.toml_settings import read_toml
 
 __all__ = [
     "Flag",
+    "Launch",
     "Script",
     "TranslationStatus",
     "Untranslated",
     "find_launch",
     "one_line",
+    "read_argument_file",
     "read_json",
     "read_script",
     "read_settings",

@@ -28,20 +28,21 @@ def _nothing(config: Config) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ModelType:
-    """A model type.
-
-    ``sizes``: dimension -> its key. ``usual``: what the type does unless its config says otherwise.
-    ``plain``: keys that change the mathematics in a way no dimension says, with the values that leave it
-    alone. ``besides``: dimensions that follow from several keys. ``needed``: dimensions that a config must
-    have. ``remark``: what of the type is left out, as it costs next to nothing. ``read_besides``: keys that
-    are refused elsewhere, but that ``besides`` reads.
-    """
+    """A model type."""
 
     family: str
+    """The family of the model section."""
     sizes: Mapping[str, Keys]
+    """Dimension -> its key."""
     usual: Mapping[str, Any] = field(default_factory=dict)
+    """What the type does unless its config says otherwise."""
     plain: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """Keys that change the mathematics in a way no dimension says, with the values that leave it alone."""
     besides: Callable[[Config], Mapping[str, Any]] = _nothing
+    """Dimensions that follow from several keys."""
     needed: tuple[str, ...] = ("layers", "hidden", "heads", "vocab")
+    """Dimensions that a config must have, unless they are usual."""
     remark: str = ""
+    """What of the type is left out, as it costs next to nothing."""
     read_besides: tuple[str, ...] = ()
+    """Keys that are refused of other types, but that ``besides`` reads."""

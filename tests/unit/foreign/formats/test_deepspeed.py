@@ -201,3 +201,19 @@ def test_heads_are_exchanged_where_attention_is_several_kernels():
     config = {"train_micro_batch_size_per_gpu": 1, "sequence_parallel_size": 4}
     (entry,) = read(config).data["parallel"]["strategies"]
     assert entry["split"] == {"heads": ["context"]}
+
+
+@pytest.mark.parametrize(
+    ("config", "compute"),
+    [
+        ({"torch_autocast": {"enabled": True, "dtype": "bfloat16"}}, "bf16"),
+        ({"torch_autocast": {"enabled": True}, "fp16": {"enabled": True}}, "fp16"),
+        ({"torch_autocast": {"enabled": False, "dtype": "float16"}}, "fp32"),
+    ],
+)
+def test_autocast(config, compute):
+    assert read(MICRO | config).data["training"]["precision"]["compute"] == compute
+
+
+def test_muon():
+    assert read(MICRO | {"optimizer": {"type": "Muon"}}).data["training"]["optimizer"]["kind"] == "muon"

@@ -56,7 +56,7 @@ def test_models_of_the_hub(name, model):
 
 def test_a_model_that_is_not_known_is_asked_for():
     text = changed(FACTORY, model_name_or_path="google/gemma-2-9b")
-    with pytest.raises(ScenarioError, match=r"the sizes of this model are not known here[\s\S]*model.hf"):
+    with pytest.raises(ScenarioError, match=r"the sizes of this model are not known here[\s\S]*config.json"):
         read("llama-factory", text)
     assert read("llama-factory", text, model="llama3-8b").data["model"] == {"use": "llama3-8b"}
 
