@@ -20,6 +20,7 @@ SAMPLES = {
     "llama3_70b_nemo2.yaml": ("nemo", UserAdditions("dgx-h100")),
     "llama3_8b_torchtitan.toml": ("torchtitan", UserAdditions("dgx-h100", 1)),
     "llama3_8b_llama_factory.yaml": ("llama-factory", UserAdditions("dgx-h100", 1)),
+    "llama3_8b_torchtune.yaml": ("torchtune", UserAdditions("dgx-h100", 1)),
     "llama3_8b_axolotl.yaml": ("axolotl", UserAdditions("dgx-h100", 1)),
     "fsdp_accelerate.yaml": (
         "accelerate",

@@ -80,7 +80,7 @@ def hub_model(name: str) -> Entry | None:
 
 def state_hub_model(facts: Facts, name: str, given: UserAdditions) -> None:
     """States the model that fact ``name`` names; a problem if it is not known and nobody says another."""
-    flag = facts.flag(name)
+    said, flag = str(facts.get(name)), facts.flag(name)
     facts.drop(name)
     if given.model is not None:
         facts.effectless(flag, f"--model {given.model} is simulated")
@@ -88,7 +88,7 @@ def state_hub_model(facts: Facts, name: str, given: UserAdditions) -> None:
     if any(path == "model" or path.startswith(_SAID) for path in facts.settings):
         facts.effectless(flag, "--set says the model")
         return
-    entry = hub_model(str(flag.value))
+    entry = hub_model(said)
     if entry is None:
         message = "the sizes of this model are not known here"
         hint = "give --model with one of the catalog, or with the config.json of its repository"

@@ -30,6 +30,7 @@ FORMATS = (
     "mindformers",
     "nemo",
     "torchtitan",
+    "torchtune",
 )
 """The formats of ``simcluster.foreign.formats``."""
 

@@ -12,6 +12,7 @@ from tests.support.foreign_samples import text_of
 
 FACTORY = text_of("llama3_8b_llama_factory.yaml")
 AXOLOTL = text_of("llama3_8b_axolotl.yaml")
+TUNE = text_of("llama3_8b_torchtune.yaml")
 FSDP = text_of("fsdp_accelerate.yaml")
 SIZES = (("training.micro_batch", "2"), ("training.seq_len", "2048"))
 STAGE_2 = {
@@ -109,13 +110,18 @@ def test_frozen_layers_and_recomputation():
         ("llama-factory", FACTORY, {"bf16": "perhaps"}, "expected true or false"),
         ("axolotl", AXOLOTL, {"adapter": "qlora"}, "frozen weights in 4 or 8 bits"),
         ("axolotl", AXOLOTL, {"rl": "dpo"}, "training with preferences or rewards"),
+        ("torchtune", TUNE.replace("llama3_1_8b", "qlora_llama3_1_8b"), {}, "frozen weights in 4 or 8 bits"),
+        ("torchtune", TUNE.replace("LinearCrossEntropyLoss", "DPOLoss"), {}, "preferences or rewards"),
+        ("torchtune", TUNE.replace("llama3_1_8b", "phi3_mini"), {}, "sizes of this model are not known"),
         ("accelerate", FSDP, {"distributed_type": "XLA"}, "expected MULTI_GPU"),
         ("accelerate", "model_type: llama\nhidden_size: 8\n", {}, "this is not an Accelerate configuration"),
     ],
 )
 def test_what_is_refused(kind, text, changes, said):
     with pytest.raises(ScenarioError, match=said):
-        read(kind, changed(text, **changes), model="llama3-8b", settings=SIZES)
+        read(
+            kind, changed(text, **changes), model=None if kind == "torchtune" else "llama3-8b", settings=SIZES
+        )
 
 
 def test_axolotl_with_fsdp():
@@ -156,3 +162,19 @@ def test_plain_data_parallelism_of_accelerate():
     found = accelerate(distributed_type=False, mixed_precision=False, num_processes=8).data
     assert found["framework"]["use"] == "ddp"
     assert found["training"]["precision"] == {"compute": "fp32"}
+
+
+def test_torchtune_trains_in_one_format():
+    data = read("torchtune", TUNE).data
+    assert data["model"] == {"use": "llama3-8b"}
+    assert data["training"]["precision"] == {"compute": "bf16", "gradients": "bf16", "master": "none"}
+    assert data["training"]["optimizer"]["states"] == "bf16"
+    assert data["parallel"]["optimizer_sharding"] == {"fsdp": {"reshard_after_forward": True}}
+    lora = "lora_qwen2_5_7b_base\n  lora_attn_modules: ['q_proj', 'output_proj']\n  apply_lora_to_mlp: True"
+    data = read("torchtune", TUNE.replace("llama3_1_8b", lora)).data
+    assert data["model"] == {"use": "qwen2.5-7b"}
+    assert data["training"]["lora"] == {
+        "rank": 8,
+        "alpha": 16,
+        "targets": ["q_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+    }
