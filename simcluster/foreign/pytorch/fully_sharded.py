@@ -32,7 +32,12 @@ def state_cpu_offload(facts: Facts, flag: Flag, given: UserAdditions) -> None:
     if not state_host_updates(facts, flag, cluster):
         facts.say("parallel.offload.optimizer_states", "host", flag)
     facts.say("parallel.offload.parameters", "host", flag)
-    facts.say("parallel.offload.gradients", "host", flag)
+    if facts.get("pipeline", 1) > 1:
+        facts.remark(
+            f"{flag}: gradients, reduced once per step with a pipeline, stay on the device until then"
+        )
+    else:
+        facts.say("parallel.offload.gradients", "host", flag)
 
 
 def devices_given(given: UserAdditions) -> int:

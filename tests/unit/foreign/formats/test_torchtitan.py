@@ -149,3 +149,19 @@ def test_what_is_not_simulated_is_told():
 def test_mistakes_have_their_place(text, said):
     with pytest.raises(ScenarioError, match=said):
         read(text)
+
+
+@pytest.mark.parametrize(
+    ("parallel", "moved"),
+    [("", ["gradients", "parameters"]), ("pipeline_parallel_degree = 2", ["parameters"])],
+)
+def test_offload_to_hosts(parallel, moved):
+    found = data(parallel, text=MODEL + "enable_cpu_offload = true\n")["parallel"]
+    assert sorted(found["offload"]) == moved
+    assert found["host"] == ["*.update"]
+
+
+def test_tensor_parallelism_alone_has_no_mixed_precision():
+    found = data("data_parallel_shard_degree = 1\ntensor_parallel_degree = 16")
+    assert found["training"]["precision"]["compute"] == "fp32"
+    assert found["parallel"]["mesh"] == {"data": 1, "tensor": 16}
