@@ -49,7 +49,7 @@ NUMBERS = "layers of one name are shown together: layers.*.mlp.up"
 CUTTERS = {
     "collectives/traffic/imbalance.py": "factors that users write",
     "engine/compiled/arrays.py": "names of fields of records, written as for a namedtuple",
-    "model/huggingface/model_types.py": "keys in files of other tools",
+    "model/huggingface/model_type.py": "keys in files of other tools",
     "model/operators/contraction.py": "einsum's notation",
     "model/operators/ring_attention.py": "pairs of names, in the notation of the module",
     "plan/fine_tuning/low_rank_adapters.py": "names of weights, by which users name targets",
