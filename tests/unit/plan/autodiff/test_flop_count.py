@@ -33,6 +33,6 @@ def test_pictures_need_no_gradient(model, seq_len, first):
 
 
 def test_what_a_gradient_computes_again_is_not_the_models():
-    """The indexer of sparse attention reads detached values: its backward computes less, though some twice."""
+    """The indexer of sparse attention reads detached values: less is needed, though some is made twice."""
     graph = graph_of(64, use="deepseek-v3.2")
     assert training_flops(graph).counted < 3 * forward_flops(graph).counted
