@@ -54,7 +54,7 @@ def read_table(
 
     Raises ScenarioError, with every problem and its ``file:line:column``: columns that are missing, no rows
     at all, rows of another length, and the ValueErrors of ``make``. The problems of single rows, whose
-    ``path`` is the row's id, go into ``refused``, if that is given, and only where no row can be read are they
+    ``path`` is the row's id, go into ``refused``, if that is given; only where no row can be read are they
     raised.
     """
     wrong: dict[int, Problem] = {}
@@ -142,7 +142,10 @@ def _cells(
                 continue
             where = f"{path}:{reader.line_num}"
             if len(cells) != len(head):
-                message, known = f"{len(cells)} cells, but {len(head)} titles", dict(zip(head, cells, strict=False))
+                message, known = (
+                    f"{len(cells)} cells, but {len(head)} titles",
+                    dict(zip(head, cells, strict=False)),
+                )
                 wrong[reader.line_num] = Problem(message, known.get("id", "").strip(), where=where)
                 continue
             rows.append((reader.line_num, dict(zip(head, (cell.strip() for cell in cells), strict=True))))
