@@ -342,7 +342,9 @@ class StrategyPlanner(PlanValues):
             count = pipeline.chain.num_stages
             yield f"the embedding and the output layer are split over all {count} stages ({method})"
         yield from report_dense_updates(plan.logical, plan.update) if plan.update else ()
-        note = describe_interleaving(self.parallel.copies, pipeline.micro_batch, self.framework)
+        note = describe_interleaving(
+            self.parallel.copies, pipeline.micro_batch, self.framework, plan.sharding
+        )
         yield from [note] if note else []
         yield from describe_chunked_collectives(self.parallel.overlap, graph)
         yield from describe_subgraphs(placed, plan.pieces)
