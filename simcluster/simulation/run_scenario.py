@@ -121,6 +121,7 @@ def _job(built: BuiltScenario, summary: RunDocument, replications: int, jobs: in
     from simcluster.simulation.jobs import (
         Checkpointing,
         JobPartCosts,
+        rejoin_phases,
         simulate_job,
         start_timeline,
         start_up_document,
@@ -148,6 +149,7 @@ def _job(built: BuiltScenario, summary: RunDocument, replications: int, jobs: in
             )
             if checkpoints
             else None,
+            rejoin_phases(built),
         )
         return parts | simulate_job(built, step_s, busy_s, costs, replications=replications, jobs=jobs)
     except SimclusterError as error:

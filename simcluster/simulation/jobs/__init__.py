@@ -6,6 +6,7 @@ from simcluster.simulation.jobs.start_up import (
     launch_document,
     launch_setting,
     launcher_file,
+    rejoin_phases,
     start_timeline,
     start_up_document,
 )
@@ -17,6 +18,7 @@ __all__ = [
     "launch_document",
     "launch_setting",
     "launcher_file",
+    "rejoin_phases",
     "replica_groups",
     "simulate_job",
     "start_timeline",

@@ -80,6 +80,15 @@ def start_up_document(built: BuiltScenario) -> dict[str, Any] | None:
     return document
 
 
+def rejoin_phases(built: BuiltScenario) -> tuple[JobPhase, ...] | None:
+    """What comes behind the detection of a dead worker while all others wait; None where they do not."""
+    job = built.scenario.spec.job
+    if job is None or job.launch is None:
+        return None
+    found = recover_worker(job.launch, launch_setting(built), built.scenario.spec.run.seed)
+    return found.phases[1:] if found is not None and found.survivors else None
+
+
 def launcher_file(built: BuiltScenario) -> str:
     """The text of the file that the scenario's launcher reads: a rank table, a hostfile, an MSJob.
 
