@@ -39,7 +39,7 @@ class JobSpec(Section):
         failures = bool(self.failures.causes or self.failures.events)
         rejoins = self.launch is not None and self.launch.recovery and failures
         policy = self.recovery.policy
-        again = f"job.launch.recovery is for policy restart: where {policy} starts processes, it starts all of them"
+        again = f"job.launch.recovery is for policy restart: where {policy} starts processes, all start"
         return (*((again,) if rejoins and policy != "restart" else ()), *self._gone_files)
 
     @property

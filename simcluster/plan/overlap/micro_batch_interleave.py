@@ -74,7 +74,7 @@ def describe_interleaving(
     ]
     if each:
         note += (
-            f"; {' and '.join(each)} for every copy, where MindSpore does so once for all {copies}: communication "
-            f"over {' and '.join(whole_axes(sharding.axes))} is up to {copies} times too much"
+            f"; {' and '.join(each)} for every copy, where MindSpore does so once for all {copies}: "
+            f"communication over {' and '.join(whole_axes(sharding.axes))} is up to {copies} times too much"
         )
     return note
