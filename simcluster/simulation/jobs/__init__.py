@@ -7,6 +7,7 @@ from simcluster.simulation.jobs.start_up import (
     launch_setting,
     launcher_file,
     rejoin_phases,
+    restart_phases,
     start_timeline,
     start_up_document,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "launcher_file",
     "rejoin_phases",
     "replica_groups",
+    "restart_phases",
     "simulate_job",
     "start_timeline",
     "start_up_document",

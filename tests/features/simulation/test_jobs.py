@@ -87,6 +87,16 @@ def test_it_is_said_once_when_a_lost_process_is_noticed():
         document(scenario(job(recovery=recovery, launch={"method": "msrun", "node_timeout": "100 s"})))
 
 
+def test_a_host_that_is_late_is_so_once():
+    """Each start after a failure took as long as the first one, whose host came late."""
+    launch = {"method": "msrun", "late": [{"host": 1, "by": "5 min"}]}
+    found = document(
+        scenario(job(failures={"events": [{"at": "1 h", "host": 1, "cause": "lost"}]}, launch=launch))
+    )
+    phases = {(phase, cause): end - start for start, end, phase, cause in found["timeline"]}
+    assert phases["processes started", "launch"] > 300 > 60 > phases["processes started", "lost"] > 20
+
+
 def test_the_others_wait_for_a_worker_of_a_dynamic_cluster():
     """MindSpore's disaster recovery: the worker is accepted behind its old heartbeat, and all load."""
     lost = {"events": [{"at": "10 min", "host": 1, "cause": "lost"}]}
