@@ -91,7 +91,7 @@ def test_a_host_that_is_late_is_so_once():
     """Each start after a failure took as long as the first one, whose host came late."""
     launch = {"method": "msrun", "late": [{"host": 1, "by": "5 min"}]}
     found = document(
-        scenario(job(failures={"events": [{"at": "1 h", "host": 1, "cause": "lost"}]}, launch=launch))
+        scenario(job(failures={"events": [{"at": "10 min", "host": 1, "cause": "lost"}]}, launch=launch))
     )
     phases = {(phase, cause): end - start for start, end, phase, cause in found["timeline"]}
     assert phases["processes started", "launch"] > 300 > 60 > phases["processes started", "lost"] > 20
