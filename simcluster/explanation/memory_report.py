@@ -13,7 +13,7 @@ from simcluster.analysis import RULE, MemoryUse, MemoryVerdict
 from simcluster.draw import Column, quantities, text_table
 from simcluster.explanation.explanation import Explanation
 from simcluster.explanation.speed_changes import untried_text
-from simcluster.report.content import stage_titles
+from simcluster.report import stage_titles
 from simcluster.tuning import Trial
 
 ROWS = 12

@@ -14,7 +14,7 @@ from simcluster.draw import Column, quantities, text_table
 from simcluster.explanation.bottleneck import bottleneck_text
 from simcluster.explanation.explanation import Explanation
 from simcluster.explanation.speed_changes import untried_text
-from simcluster.report.content import stage_titles
+from simcluster.report import stage_titles
 from simcluster.trace import RunDocument
 
 OPERATORS, COLLECTIVES, TIPS = 8, 6, 8

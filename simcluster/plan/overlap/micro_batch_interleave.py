@@ -64,7 +64,7 @@ def describe_interleaving(
     note = f"micro-batches go in {copies} copies of {samples}, counted as micro-batches of their own"
     if framework.layer_collectives is LayerCollectives.BLOCKING:
         note += f"; with {framework.title} kernels wait for collectives of activations, so copies hide none"
-    each = [
+    repeated = [
         what
         for what, often in (
             ("gradients reduced to shards", sharding.gradients),
@@ -72,9 +72,9 @@ def describe_interleaving(
         )
         if often
     ]
-    if each:
+    if repeated:
         note += (
-            f"; {' and '.join(each)} for every copy, where MindSpore does so once for all {copies}: "
+            f"; {' and '.join(repeated)} for every copy, where MindSpore does so once for all {copies}: "
             f"communication over {' and '.join(whole_axes(sharding.axes))} is up to {copies} times too much"
         )
     return note

@@ -94,8 +94,8 @@ def rejoin_phases(built: BuiltScenario) -> tuple[JobPhase, ...] | None:
     job = built.scenario.spec.job
     if job is None or job.launch is None:
         return None
-    found = recover_worker(job.launch, launch_setting(built), built.scenario.spec.run.seed)
-    return found.phases[1:] if found is not None and found.survivors else None
+    recovery = recover_worker(job.launch, launch_setting(built), built.scenario.spec.run.seed)
+    return recovery.phases[1:] if recovery is not None and recovery.survivors else None
 
 
 def launcher_file(built: BuiltScenario) -> str:
