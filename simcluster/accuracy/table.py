@@ -53,8 +53,9 @@ def read_table(
     """``make(line, cells by title)`` of every row that is not empty, in order.
 
     Raises ScenarioError, with every problem and its ``file:line:column``: columns that are missing, no rows
-    at all, rows of another length, and the ValueErrors of ``make``. The problems of single rows go into
-    ``refused``, if that is given, and only where no row can be read are they raised.
+    at all, rows of another length, and the ValueErrors of ``make``. The problems of single rows, whose
+    ``path`` is the row's id, go into ``refused``, if that is given; only where no row can be read are they
+    raised.
     """
     wrong: dict[int, Problem] = {}
     rows: list[Row] = []
@@ -64,9 +65,9 @@ def read_table(
             rows.append(make(line, cells))
         except CellError as error:
             place = _place(text, line, list(cells).index(error.title))
-            wrong[line] = Problem(str(error), where=f"{path}:{place}")
+            wrong[line] = Problem(str(error), cells.get("id", ""), where=f"{path}:{place}")
         except ValueError as error:
-            wrong[line] = Problem(str(error), where=f"{path}:{line}")
+            wrong[line] = Problem(str(error), cells.get("id", ""), where=f"{path}:{line}")
     problems = [wrong[line] for line in sorted(wrong)]
     if refused is None or not rows:
         if problems:
@@ -141,7 +142,11 @@ def _cells(
                 continue
             where = f"{path}:{reader.line_num}"
             if len(cells) != len(head):
-                wrong[reader.line_num] = Problem(f"{len(cells)} cells, but {len(head)} titles", where=where)
+                message, known = (
+                    f"{len(cells)} cells, but {len(head)} titles",
+                    dict(zip(head, cells, strict=False)),
+                )
+                wrong[reader.line_num] = Problem(message, known.get("id", "").strip(), where=where)
                 continue
             rows.append((reader.line_num, dict(zip(head, (cell.strip() for cell in cells), strict=True))))
     except csv.Error as error:

@@ -13,6 +13,7 @@ from simcluster.analysis import RULE, MemoryUse, MemoryVerdict
 from simcluster.draw import Column, quantities, text_table
 from simcluster.explanation.explanation import Explanation
 from simcluster.explanation.speed_changes import untried_text
+from simcluster.report import stage_titles
 from simcluster.tuning import Trial
 
 ROWS = 12
@@ -48,10 +49,11 @@ def memory_parts(explanation: Explanation) -> Iterator[RenderableType]:
     yield _verdict(explanation)
     yield Text(f"The rule: {RULE}.", "dim")
     yield ""
-    yield _stages(documents["memory"])
+    titles = stage_titles(documents)
+    yield _stages(documents["memory"], titles)
     fullest = max(documents["memory"], key=_share)
     yield ""
-    yield _living(fullest)
+    yield _living(fullest, titles[fullest["stage"]])
     if explanation.fitting:
         yield ""
         yield Text("What would fit, each tried by simulation, what leaves most first", "bold")
@@ -89,11 +91,11 @@ def _share(entry: Mapping[str, Any]) -> float:
     return float((entry["reserved"] + entry["outside"]) / entry["capacity"])
 
 
-def _stages(memory: list[Mapping[str, Any]]) -> RenderableType:
+def _stages(memory: list[Mapping[str, Any]], titles_of: Mapping[int, str]) -> RenderableType:
     titles = ("allocated", "reserved", "fragments", "outside", "capacity", "used")
     rows = [
         [
-            f"stage {stage['stage']}{_device(stage, memory)}",
+            f"{titles_of[stage['stage']]}{_device(stage, memory)}",
             units.size(stage["allocated"]),
             units.size(stage["reserved"]),
             units.percent((stage["reserved"] - stage["allocated"]) / (stage["reserved"] or 1)),
@@ -111,12 +113,12 @@ def _device(entry: Mapping[str, Any], memory: Sequence[Mapping[str, Any]]) -> st
     return f", {entry['device']}" if len({stage["device"] for stage in memory}) > 1 else ""
 
 
-def _living(entry: Mapping[str, Any]) -> RenderableType:
+def _living(entry: Mapping[str, Any], title: str) -> RenderableType:
     rows = [
         [tensor["buffer"], tensor["category"], f"{tensor['buffers']:,}", units.size(tensor["bytes"])]
         for tensor in entry["alive"][:ROWS]
     ]
-    head = f"Alive at the peak of stage {entry['stage']}, {units.seconds(entry['time_s'])} into the run"
+    head = f"Alive at the peak of {title}, {units.seconds(entry['time_s'])} into the run"
     return text_table([Column(head, wraps=True), "category", *quantities("buffers", "size")], rows)
 
 

@@ -14,6 +14,7 @@ from simcluster.draw import Column, quantities, text_table
 from simcluster.explanation.bottleneck import bottleneck_text
 from simcluster.explanation.explanation import Explanation
 from simcluster.explanation.speed_changes import untried_text
+from simcluster.report import stage_titles
 from simcluster.trace import RunDocument
 
 OPERATORS, COLLECTIVES, TIPS = 8, 6, 8
@@ -117,7 +118,7 @@ def _path(documents: RunDocument) -> Iterator[RenderableType]:
                 Column("by stage"),
                 *quantities("on the path", "of step", "kernels", "without slack", "median slack"),
             ],
-            list(_stages(path["stages"])),
+            list(_stages(path["stages"], stage_titles(documents))),
         )
         yield ""
 
@@ -131,8 +132,11 @@ def part_text(entry: Mapping[str, Any]) -> str:
     return name if entry["kind"] == "communication" else f"{name}, slower than alone"
 
 
-def _stages(stages: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
-    """A row for each stage; equal ones that follow one another are one."""
+def _stages(stages: Sequence[Mapping[str, Any]], titles: Mapping[int, str]) -> Iterator[list[str]]:
+    """A row for each stage; equal ones that follow one another are one.
+
+    Stages are numbers, and what is none (a parameter server, a program written by hand) has its title.
+    """
 
     def figures(entry: Mapping[str, Any]) -> tuple[str, ...]:
         slack = next((own for own in entry.get("slack", ()) if not own["axis"]), None)
@@ -144,8 +148,8 @@ def _stages(stages: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
         return units.seconds(entry["seconds"]), units.percent(entry["share"]), *known
 
     for row, alike in groupby(stages, figures):
-        numbers = [entry["stage"] for entry in alike]
-        called = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}, each"
+        names = [titles[entry["stage"]].removeprefix("stage ") for entry in alike]
+        called = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}, each"
         yield [called, *row]
 
 

@@ -38,10 +38,9 @@ class JobSpec(Section):
         """What a user should know of failures: what of them is left out."""
         failures = bool(self.failures.causes or self.failures.events)
         rejoins = self.launch is not None and self.launch.recovery and failures
-        again = (
-            "with job.launch.recovery, too, all processes of the run over days start again after a failure"
-        )
-        return (*((again,) if rejoins else ()), *self._gone_files)
+        policy = self.recovery.policy
+        again = f"job.launch.recovery is for policy restart: where {policy} starts processes, all start"
+        return (*((again,) if rejoins and policy != "restart" else ()), *self._gone_files)
 
     @property
     def _gone_files(self) -> tuple[str, ...]:

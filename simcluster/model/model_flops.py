@@ -48,7 +48,7 @@ def _of(work: Work) -> Flops:
         return Flops(product, product)
     keys, values = size["d"], size.get("dv", size["d"])
     products = 3 * keys + 2 * values if size["backward"] else keys + values
-    scores = 2 * size["sq"] * size["skv"]
+    scores = 2 * size["sq"] * (size["skv"] + size.get("hidden", 0))
     if "before" in size:
         # The squares of slices of sequences make up that of the whole.
         scores = 2 * (scores - size["sq"] ** 2)

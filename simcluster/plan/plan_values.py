@@ -184,7 +184,9 @@ class PlanValues(Planner):
             return default_layers(self.model.num_layers, len(chain))
         return written_layers(given, chain)
 
-    def _optimizer(self, numerics: Numerics, sharding: ShardingChoice) -> OptimizerPlan | None:
+    def _optimizer(
+        self, numerics: Numerics, sharding: ShardingChoice, batch_axes: tuple[str, ...]
+    ) -> OptimizerPlan | None:
         if isinstance(self.task, InferenceSpec):
             return None
         update = update_of(self.task.optimizer)
@@ -200,6 +202,7 @@ class PlanValues(Planner):
             clip=self.task.optimizer.clip,
             servers=self.parallel.parameter_server,
             whole_sums=self.framework.reduction.sums == "whole",
+            batch_axes=batch_axes,
         )
 
     def _execution(

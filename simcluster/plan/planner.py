@@ -121,7 +121,7 @@ class StrategyPlanner(PlanValues):
         mesh = placement.mesh
         check_shares(pipeline.batches, mesh)
         sharding = self._sharding(placement)
-        optimizer = self._optimizer(numerics, sharding)
+        optimizer = self._optimizer(numerics, sharding, placement.batch_axes)
         if optimizer is not None and optimizer.needs_matrices:
             matrices = matrices_of(sharded.forward, sharded.passes.graph, mesh)
             optimizer = replace(optimizer, matrices=matrices)
@@ -185,7 +185,7 @@ class StrategyPlanner(PlanValues):
         sharder = RedistributionPlanner(mesh, cost, how.infers, how.exchanges, pads)
         strategies = self._strategies(forward.graph, subgraphs, placement, sharder)
         check_slices(pipeline.slices, forward.graph, sharding, pieces=bool(subgraphs))
-        optimizer = self._optimizer(numerics, sharding)
+        optimizer = self._optimizer(numerics, sharding, placement.batch_axes)
         slicing = [sequence_slicing(pipeline.slices)] if pipeline.slices > 1 else []
         sliced = self._differentiated(forward.then(*slicing), pipeline, numerics, optimizer)
         logical = sliced.graph
@@ -342,7 +342,9 @@ class StrategyPlanner(PlanValues):
             count = pipeline.chain.num_stages
             yield f"the embedding and the output layer are split over all {count} stages ({method})"
         yield from report_dense_updates(plan.logical, plan.update) if plan.update else ()
-        note = describe_interleaving(self.parallel.copies, pipeline.micro_batch, self.framework)
+        note = describe_interleaving(
+            self.parallel.copies, pipeline.micro_batch, self.framework, plan.sharding
+        )
         yield from [note] if note else []
         yield from describe_chunked_collectives(self.parallel.overlap, graph)
         yield from describe_subgraphs(placed, plan.pieces)

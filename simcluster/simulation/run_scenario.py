@@ -121,6 +121,8 @@ def _job(built: BuiltScenario, summary: RunDocument, replications: int, jobs: in
     from simcluster.simulation.jobs import (
         Checkpointing,
         JobPartCosts,
+        rejoin_phases,
+        restart_phases,
         simulate_job,
         start_timeline,
         start_up_document,
@@ -148,6 +150,8 @@ def _job(built: BuiltScenario, summary: RunDocument, replications: int, jobs: in
             )
             if checkpoints
             else None,
+            restart_phases(built),
+            rejoin_phases(built),
         )
         return parts | simulate_job(built, step_s, busy_s, costs, replications=replications, jobs=jobs)
     except SimclusterError as error:

@@ -15,10 +15,11 @@ import pytest
 from simcluster.document import validate_data
 from simcluster.errors import PlanError
 from simcluster.layout import Movement, MovementKind
-from simcluster.model import Phase
+from simcluster.model import Matmul, Phase
 from simcluster.plan.spec.parallel_spec import FrameworkSpec, RecipeSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
+from simcluster.simulation.compose.build import plan_scenario
 from tests.support.covering import quick, thorough_but_few
 
 SIZES = {"layers": 3, "hidden": 16, "heads": 4, "vocab": 64}
@@ -84,6 +85,7 @@ PLACES = [
     ("megatron_sp", {"data": 2, "expert": 2, "tensor": 2}),
     ("megatron_sp", {"pipeline": 2, "expert": 2, "data": 2, "tensor": 2}),
     ("pangu", {"data": 2, "expert": 2, "tensor": 2}),
+    ("tensor_2d", {"expert": 2, "tensor_x": 2, "tensor_y": 2}),
     # Slices of a sequence are routed, and have places, each for itself.
     ("data", {"context": 2, "expert": 2}),
     ("megatron", {"data": 2, "context": 2, "expert": 2, "tensor": 2}),
@@ -190,9 +192,24 @@ def test_every_model_in_every_place(row):
 
 
 def test_some_rows_have_every_model_and_every_place():
-    assert {recipe for recipe, _ in PLACES} | {"tensor_2d"} == set(RecipeSpec.entries())
+    assert {recipe for recipe, _ in PLACES} == set(RecipeSpec.entries())
     for name in ROWS[0]:
         assert {str(row[name]) for row in SOME} == {str(row[name]) for row in ROWS}
+
+
+@pytest.mark.parametrize("model", ["shared, some layers dense", "deepseek-v3"])
+def test_matrices_in_two_dims_are_cut_by_all_tensor_ranks(model):
+    """Experts and latent attention were in no rule: every tensor rank computed all of them."""
+    mesh = {"expert": 2, "tensor_x": 2, "tensor_y": 2}
+    graph = plan_scenario(scenario(MODELS[model], mesh, "tensor_2d")).graph
+    whole = {
+        node.name
+        for _, node in graph.nodes()
+        if isinstance(node.operator, Matmul)
+        and node.phase is Phase.FORWARD
+        and not {"tensor_x", "tensor_y"} <= {axis for _, axes in node.strategy.splits for axis in axes}
+    }
+    assert not whole
 
 
 def prove_row(row):

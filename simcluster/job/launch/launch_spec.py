@@ -95,7 +95,7 @@ class LaunchSpec(Section):
     until they time out; surplus ones are refused."""
 
     late: tuple[DelaySpec, ...] = ()
-    """Hosts whose processes start later."""
+    """Hosts whose processes start later, when the job starts for the first time."""
 
     gang: bool | None = None
     """Whether Kubernetes places either all pods at once or none (gang scheduling); by default as the MSJob
@@ -119,6 +119,11 @@ class LaunchSpec(Section):
 
     costs: StartCostsSpec = StartCostsSpec()
     """Times of the parts of the start."""
+
+    @property
+    def again(self) -> LaunchSpec:
+        """The launch of a job that starts again: nobody is late or missing as at its first start."""
+        return self.model_copy(update={"late": (), "started": None})
 
     @property
     def noticed_after(self) -> float | None:

@@ -1,6 +1,6 @@
 """``job.recovery``: what is done when something breaks; one file per policy."""
 
-from simcluster.job.recovery.recovery_costs import RecoveryCosts
+from simcluster.job.recovery.recovery_costs import STOP, RecoveryCosts
 from simcluster.job.recovery.recovery_policy import (
     Loss,
     RecoveryPlan,
@@ -12,6 +12,7 @@ from simcluster.job.recovery.recovery_policy import (
 from simcluster.job.recovery.recovery_spec import MemorySaveSpec, RecoverySpec, SimpleCheckpointSpec
 
 __all__ = [
+    "STOP",
     "Loss",
     "MemorySaveSpec",
     "RecoveryCosts",

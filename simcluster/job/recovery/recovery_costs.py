@@ -6,6 +6,9 @@ from simcluster.deferred_dataclass import dataclass
 from simcluster.job.failures import Lognormal
 from simcluster.job.job_costs import JobPhase, StartUp
 
+STOP = "stop"
+"""The phase in which the processes of a job are ended."""
+
 COMMUNICATORS = "communicators"
 """The phase of a start that makes communicators, by its name: processes that run already need it, too."""
 
@@ -49,6 +52,18 @@ class RecoveryCosts:
 
     repair: Lognormal
     """How long a host that failed is away, in seconds."""
+
+    rejoin: tuple[JobPhase, ...] | None = None
+    """Where all others wait while a process that died comes back (MS_ENABLE_RECOVERY): from its start to the
+    first step, without the checkpoint. None: nobody waits, and all processes start again."""
+
+    @property
+    def restart(self) -> tuple[JobPhase, ...]:
+        """The phases of a restart behind the detection of a lost process, without waiting for a host."""
+        load = JobPhase("load", self.load_s)
+        if self.rejoin is not None:
+            return (*self.rejoin, load)
+        return (JobPhase(STOP, self.abort_s), *self.start.phases, load)
 
     @property
     def communicators(self) -> tuple[JobPhase, ...]:

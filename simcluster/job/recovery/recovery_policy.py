@@ -101,6 +101,8 @@ class Loss:
     """Replicas of the data that were given up before."""
     absent: frozenset[int] = frozenset()
     """Devices of workers and parameter servers that take no part for other reasons."""
+    others_wait: bool = False
+    """Whether all other processes run and can wait, where the launcher lets them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,8 @@ class RecoveryPlan:
     lost_replicas: frozenset[int] = frozenset()
     """Replicas of the data without which training goes on."""
 
+    others_wait: bool = False
+    """Whether processes that were not lost stay, and wait for those that come back."""
     moves: bool = False
     """Whether the whole job goes to other hosts."""
     taken_over: frozenset[int] = frozenset()

@@ -17,12 +17,7 @@ from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.job.failures import NANOSECONDS, FailureEffect, Incident
 from simcluster.job.job_costs import JobPhase
-from simcluster.job.recovery import (
-    Loss,
-    RecoveryPlan,
-    StateSource,
-    policy_kinds,
-)
+from simcluster.job.recovery import STOP, Loss, RecoveryPlan, StateSource, policy_kinds
 from simcluster.job.timeline.cluster_state import NOMINAL_STATE, ClusterState, SlowDevice, StepSummary
 from simcluster.job.timeline.host_pool import HostPool
 from simcluster.job.timeline.job_ledger import SAVE, JobLedger
@@ -30,7 +25,7 @@ from simcluster.job.timeline.job_record import Job, JobRecord, Recovery
 from simcluster.job.timeline.members import Comeback, Members
 from simcluster.job.timeline.trainer import Trainer
 
-DETECT, STOP, REPLACE, GROW, MOVE_KEYS = "detect", "stop", "replace", "grow back", "move keys"
+DETECT, REPLACE, GROW, MOVE_KEYS = "detect", "replace", "grow back", "move keys"
 PLANNED, PLANNED_LEAVE = (FailureEffect.LEAVE, FailureEffect.JOIN), "planned leave"
 LAUNCH = "launch"
 """The cause of the first start."""
@@ -223,7 +218,7 @@ class _JobRun:
         trainer, samples = self.trainer, self.trainer.samples
         begin, interrupted = trainer.now_ns, 0
         ready_ns = self._replace(incident)
-        latest, loss = incident, self._loss(incident, None)
+        latest, loss = incident, self._loss(incident, None, wait=not stopped)
         plan = self._plan(loss, stopped=stopped)
         if plan.rejoins is not None:
             self._go_on(incident, plan, plan.rejoins, ready_ns, replaces=bool(loss.replaced))
@@ -242,7 +237,7 @@ class _JobRun:
                 raise self._hopeless(f"a recovery was cut {interrupted - 1:,} times")
             detection_s = self._detection_s(again)
             ready_ns = max(ready_ns, self._replace(again))
-            loss = self._loss(again, loss)
+            loss = self._loss(again, loss, wait=plan.others_wait)
             plan = self._plan(loss, stopped=True)
         if plan.lost_replicas > self.members.lost:
             gone = tuple(plan.lost_replicas - self.members.lost)
@@ -350,7 +345,7 @@ class _JobRun:
         self._free_before = self.pool.free(self.trainer.now_ns)
         return self.pool.replace(count, self.trainer.now_ns)
 
-    def _loss(self, incident: Incident, before: Loss | None) -> Loss:
+    def _loss(self, incident: Incident, before: Loss | None, *, wait: bool) -> Loss:
         """What is lost by an incident, and before it in the same recovery."""
         hosts = frozenset(incident.hosts)
         replaced = hosts if incident.replaces else frozenset[int]()
@@ -362,6 +357,7 @@ class _JobRun:
             num_spares=self._free_before,
             lost_replicas=self.members.lost,
             absent=self.members.absent | self.members.taken_over,
+            others_wait=wait and bool(devices) and incident.effect is FailureEffect.STOP,
         )
 
     def _plan(self, loss: Loss, *, stopped: bool = False) -> RecoveryPlan:
@@ -381,7 +377,8 @@ class _JobRun:
     ) -> Incident | None:
         """Goes through the phases of a recovery; the incident that cuts it, or None at its end."""
         costs = self.job.costs
-        for phase in (JobPhase(DETECT, detection_s), JobPhase(STOP, costs.abort_s)):
+        stop = () if plan.others_wait else (JobPhase(STOP, costs.abort_s),)
+        for phase in (JobPhase(DETECT, detection_s), *stop):
             if (again := self._pass(phase, cause)) is not None:
                 return again
         wait = max(0, ready_ns - self.trainer.now_ns) / NANOSECONDS

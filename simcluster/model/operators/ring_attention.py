@@ -66,7 +66,7 @@ class _Turn(Operator):
     def work(
         self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], *, accumulate: bool = False
     ) -> tuple[Work, ...]:
-        """Two products per score, five of the gradient."""
+        """Two products per score, five of the gradient; ``hidden`` keys are left out by the mask."""
         batch, queries, heads, group, head_dim = inputs[0].shape
         half = self.causal and self.turn > 0
         keys = self.length // 2 if half else self.length
@@ -87,6 +87,7 @@ class _Turn(Operator):
                     ("d", head_dim),
                     ("causal", int(self.causal and not half)),
                     ("backward", int(self.is_gradient)),
+                    *((("hidden", self.length - keys),) if half else ()),
                 ),
             ),
         )

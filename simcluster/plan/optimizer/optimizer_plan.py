@@ -64,6 +64,8 @@ class OptimizerPlan:
     """The servers that update some parameters: nothing is done about their gradients here."""
     whole_sums: bool = False
     """Gradients are summed on all ranks, also where each updates its shard of the parameters alone."""
+    batch_axes: tuple[str, ...] = ()
+    """The axes that split a micro-batch."""
     matrices: Mapping[str, WeightMatrix] = field(default_factory=dict)
     """Parameters that are used as matrices, cut into blocks as ranks share them."""
 

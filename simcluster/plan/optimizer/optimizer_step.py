@@ -8,7 +8,7 @@ gradients and weights are scattered and gathered in every micro-batch (``fsdp_un
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from simcluster.deferred_dataclass import dataclass
@@ -146,6 +146,21 @@ def _used(block: Block, parameter: str) -> tuple[Layout | None, Layout | None]:
     return block.values[parameter].layout, None if gradient is None else block.values[gradient].layout
 
 
+def _sum_in_group(start: Layout, target: Layout, axes: Collection[str]) -> Layout:
+    """The shards of a target while they are only the sums over the ranks that share them; the target itself
+    where these are all ranks along ``axes`` whose terms differ.
+
+    Where some replicas hold all shards between them, gradients are reduce-scattered there and all-reduced
+    between such groups (MindSpore's ``optimizer_weight_shard_size``, PyTorch's ``HYBRID_SHARD``, Megatron's
+    ``--num-distributed-optimizer-instances``), whatever one all-reduce over all would take.
+    """
+    over = {*axes}.intersection(start.partial_axes)
+    groups = over - {*target.axes}
+    if groups == over:
+        return target
+    return replace(target, partial=tuple(entry for entry in start.partial if entry[0] in groups))
+
+
 @dataclass
 class _BlockOptimizer:
     block: Block
@@ -246,10 +261,16 @@ class _BlockOptimizer:
                 self._divide(value, reduction.divisor)
 
     def _journeys(self, targets: Mapping[str, Layout]) -> Iterator[RedistributionStep]:
-        """The steps of accumulators to their targets: at once, or by way of their whole sums."""
+        """The steps of accumulators to their targets: by way of their whole sums, or first to the shards of
+        each sharding group, whose sums are then added up over the groups.
+        """
         here = {value: self._layout(value) for value in targets}
-        legs = [{value: layout.reduced for value, layout in here.items()}] if self.plan.whole_sums else []
-        for leg in (*legs, targets):
+        if self.plan.whole_sums:
+            first = {value: layout.reduced for value, layout in here.items()}
+        else:
+            axes = {*self.plan.sharding.axes, *self.plan.batch_axes}
+            first = {value: _sum_in_group(layout, targets[value], axes) for value, layout in here.items()}
+        for leg in (first, targets):
             kinds = {value: self.values[value].type for value in leg}
             journeys = {value: Redistribution(kinds[value], here[value], leg[value]) for value in leg}
             yield from coalesce_redistributions(journeys, self.mesh, self.router)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simcluster.errors import PlanError
+from simcluster.layout import whole_axes
 from simcluster.plan.pipeline import Action, Timetable
-from simcluster.plan.spec import FrameworkSpec
+from simcluster.plan.spec import FrameworkSpec, ShardingChoice
 from simcluster.plan.switches import LayerCollectives
 
 PATH = "parallel.copies"
@@ -49,12 +50,31 @@ def _abreast(action: Action, copies: int) -> Action:
     return first.overlapping(others)
 
 
-def describe_interleaving(copies: int, micro_batch: int, framework: FrameworkSpec) -> str:
-    """A note on interleaved copies of so many samples each; None without them."""
+def describe_interleaving(
+    copies: int, micro_batch: int, framework: FrameworkSpec, sharding: ShardingChoice
+) -> str:
+    """A note on interleaved copies of so many samples each; empty without them.
+
+    It warns of what is done for each copy where MindSpore, in whose graph both copies read one gathered
+    weight and add to one gradient, does it once for all (from memory).
+    """
     if copies == 1:
         return ""
     samples = f"{micro_batch} sample{'s' * (micro_batch > 1)}"
     note = f"micro-batches go in {copies} copies of {samples}, counted as micro-batches of their own"
     if framework.layer_collectives is LayerCollectives.BLOCKING:
         note += f"; with {framework.title} kernels wait for collectives of activations, so copies hide none"
+    repeated = [
+        what
+        for what, often in (
+            ("gradients reduced to shards", sharding.gradients),
+            ("weights gathered", sharding.weights and sharding.regather),
+        )
+        if often
+    ]
+    if repeated:
+        note += (
+            f"; {' and '.join(repeated)} for every copy, where MindSpore does so once for all {copies}: "
+            f"communication over {' and '.join(whole_axes(sharding.axes))} is up to {copies} times too much"
+        )
     return note

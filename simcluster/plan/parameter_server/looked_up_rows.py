@@ -57,5 +57,14 @@ def rows_per_shard(popularity: Ints, rows: int, bounds: Sequence[tuple[int, int]
     step = MULTIPLIER
     while np.gcd(step, rows) != 1:
         step += 1
-    place = (popularity * (step % rows)) % rows
+    place = _product(popularity, step % rows, rows)
     return [int(np.count_nonzero((place >= first) & (place < first + count))) for first, count in bounds]
+
+
+def _product(numbers: Ints, factor: int, modulus: int) -> Ints:
+    """``numbers * factor % modulus`` [n] of numbers below a modulus of at most 2^47.
+
+    By halves of 16 bits of a factor below 2^32, so that no product leaves 64 bits.
+    """
+    high, low = divmod(factor, 2**16)
+    return (numbers * high % modulus * 2**16 % modulus + numbers * low % modulus) % modulus

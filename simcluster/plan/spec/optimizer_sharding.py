@@ -193,8 +193,7 @@ class OptimizerShardingSpec(Section):
 
     axes: Name | Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
     """Mesh axes or roles to shard over; by default the batch and sequence axes. A subset gives hybrid
-    sharding: reduce-scatter over these axes, all-reduce over the others; where gradients are reduced once per
-    step and that is faster, one all-reduce over all of them."""
+    sharding: reduce-scatter over these axes, all-reduce over the others."""
 
     min_bytes: Bytes | None = None
     """Parameters with fewer bytes on a rank are not sharded; 64 KiB for MindSpore, else 0."""

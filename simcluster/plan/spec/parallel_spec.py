@@ -185,7 +185,8 @@ class ParallelSpec(Section):
 
     roles: dict[Name, Axes] = {}
     """Role -> axes with this role; by default ``batch: [data, expert]``, ``experts: expert``, ``pipeline:
-    pipeline``."""
+    pipeline``, ``sequence: context``. Ranks along axes with the role ``repeat`` repeat the work of others.
+    """
 
     recipe: Name | None = None
     """A shipped recipe. Default: megatron if the mesh has a tensor axis, else data; data also with propagate

@@ -23,7 +23,16 @@ def roles_of(parallel: ParallelSpec) -> dict[str, tuple[str, ...]]:
     return {**_USUAL, **given}
 
 
-_USUAL = {BATCH: ("data", EXPERT), PIPELINE: (PIPELINE,), EXPERTS: (EXPERT,), SEQUENCE: (CONTEXT,)}
+REPEAT = "repeat"
+"""The role of axes whose ranks repeat the work of others (MindSpore's repeated calculation)."""
+
+_USUAL: dict[str, tuple[str, ...]] = {
+    BATCH: ("data", EXPERT),
+    PIPELINE: (PIPELINE,),
+    EXPERTS: (EXPERT,),
+    SEQUENCE: (CONTEXT,),
+    REPEAT: (),
+}
 
 
 def check_mesh(mesh: Mesh, cluster: Cluster) -> list[Problem]:
@@ -106,7 +115,7 @@ def unused_axes(mesh: Mesh, roles: AxisRoles, rules: Sequence[StrategyRule]) -> 
         Problem(
             f"no role and no strategy uses axis '{axis}': its {size} ranks would repeat others' work",
             f"parallel.mesh.{axis}",
-            nearest(axis, named),
+            f"{nearest(axis, named)}; or write roles: {{{REPEAT}: {axis}}} if they shall repeat it",
         )
         for axis, size in mesh.axes
         if whole(axis) not in named and size > 1

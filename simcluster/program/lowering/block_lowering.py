@@ -31,7 +31,7 @@ from simcluster.program.isa import (
     record_producer,
 )
 from simcluster.program.lowering.collective_copies import with_copies
-from simcluster.program.lowering.fused_kernel import fused_work, with_traffic
+from simcluster.program.lowering.fused_kernel import fused_work, sums_made_again, with_traffic
 from simcluster.program.lowering.graph_launch import awaited_by_host, dispatch_costs, named
 from simcluster.program.lowering.host_device_copies import copy_instruction, kernels_awaited
 from simcluster.program.lowering.host_operators import host_instruction
@@ -303,13 +303,14 @@ class _CodeWriter:
         there: set[str] = set()
         again: list[str] = []
         inside: list[str] = []
+        within = self.internal | sums_made_again(self.block, nodes)
         for node in nodes:
             if any(self.block.values[value].role is Role.VIEW for value in node.outputs):
                 # A view moves nothing: it is there if what it shows is.
                 there.update(node.outputs if there.issuperset(node.inputs) else ())
                 continue
             again += [value for value in node.inputs if value in there]
-            inside += [value for value in node.outputs if value in self.internal]
+            inside += [value for value in node.outputs if value in within]
             there.update(node.inputs, node.outputs)
         return total(again), total(inside)
 

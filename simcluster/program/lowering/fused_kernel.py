@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from simcluster.model import Operator
+from simcluster.model import Block, Node, Operator, Phase
 from simcluster.program.lowering.graph_launch import named
 from simcluster.work import MATRIX_KERNELS, Kernel, Work
 
@@ -45,6 +45,29 @@ def fused_work(parts: Sequence[tuple[Work, ...]], internal: tuple[int, int]) -> 
             sizes=leading.sizes,
         ),
     )
+
+
+def sums_made_again(block: Block, kernel: Sequence[Node]) -> set[str]:
+    """The sum ``x + b`` of a kernel that begins with a bias, if the kernel need not write it.
+
+    That is so if besides only pointwise operators of the backward read it: they add the bias again to x,
+    which is kept in place of the sum. So do kernels of bias and GELU (Megatron-LM's ``fused_bias_gelu.py``
+    keeps its input and the bias).
+    """
+    first = kernel[0]
+    if len(kernel) == 1 or not isinstance(first.operator, Operator) or first.operator.family != "bias":
+        return set()
+    inside = {node.name for node in kernel}
+    made_again = set(first.outputs) - {*block.outputs, *block.shared}
+    for node in block.nodes:
+        apart = node.name not in inside and node.phase not in (Phase.BACKWARD, Phase.RECOMPUTE)
+        if (
+            apart
+            or not isinstance(node.operator, Operator)
+            or node.operator.family not in ("bias", "pointwise")
+        ):
+            made_again -= set(node.inputs)
+    return made_again
 
 
 def with_traffic(works: Iterable[Work], operator: Operator, traffic: Mapping[str, float]) -> Iterator[Work]:

@@ -86,7 +86,9 @@ def reserved_text(documents: RunDocument) -> str:
     kept = f"{units.size(entry['reserved'])} reserved by {entry['allocator']}"
     spent = f"{units.percent(fragmentation(entry))} of it fragments"
     outside = f"{units.size(entry['outside'])} for runtime and communicators"
-    where = place_title(entry, documents["memory"])
+    same = (own for own in documents.get("classes", ()) if own["stage"] == entry["stage"])
+    program = next((own["program"] for own in same if own.get("program")), "")
+    where = program or place_title(entry, documents["memory"])
     text = f"{where}: {units.size(entry['allocated'])} of tensors, {kept} ({spent}), {outside}"
     room = entry["capacity"] - entry["outside"]
     if entry["allocated"] <= room < entry["reserved"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simcluster.errors import PlanError
 from simcluster.job import CheckpointContent, GroupFile, StrategyFile, restore_ranks
 from simcluster.model import Operator, Phase
 from simcluster.plan import Plan
@@ -37,8 +38,13 @@ def _strategies(plan: Plan) -> dict[int, dict[str, list[list[int]]]]:
 
 
 def group_file_of(scenario: Scenario, rank: int) -> GroupFile:
-    """The group file of a rank: groups that it communicates in, and ranks that it can restore from."""
+    """The group file of a rank: groups that it communicates in, and ranks that it can restore from.
+
+    Raises PlanError for a rank that the plan does not have.
+    """
     program = build(plan_scenario(scenario))
+    if rank >= program.mesh.num_ranks:
+        raise PlanError(f"there is no rank {rank}: the plan has ranks 0 to {program.mesh.num_ranks - 1}")
     content: CheckpointContent = content_of(program)
     groups: dict[str, list[int]] = {}
     for axes in program.groups:

@@ -6,6 +6,8 @@ from simcluster.simulation.jobs.start_up import (
     launch_document,
     launch_setting,
     launcher_file,
+    rejoin_phases,
+    restart_phases,
     start_timeline,
     start_up_document,
 )
@@ -17,7 +19,9 @@ __all__ = [
     "launch_document",
     "launch_setting",
     "launcher_file",
+    "rejoin_phases",
     "replica_groups",
+    "restart_phases",
     "simulate_job",
     "start_timeline",
     "start_up_document",

@@ -88,7 +88,8 @@ def _closed_forms(setup: JobSetup, record: JobRecord) -> dict[str, Any]:
         if cause.duration is None and cause.replaces
     )
     detect = min(costs.heartbeat_s, costs.collective_timeout_s)
-    restart = detect + costs.abort_s + costs.replace_s * replaced * mtbf + costs.start.seconds + costs.load_s
+    behind = sum(phase.seconds for phase in costs.restart)
+    restart = detect + costs.replace_s * replaced * mtbf + behind
     interval = rhythm.every * record.nominal.step_ns / NANOSECONDS
     return {
         "expected": {

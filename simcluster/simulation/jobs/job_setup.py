@@ -62,6 +62,10 @@ class JobPartCosts:
 
     start: StartUp | None = None
     checkpointing: Checkpointing | None = None
+    restart: StartUp | None = None
+    """A start after the first one; None: it takes as long."""
+    rejoin: tuple[JobPhase, ...] | None = None
+    """What comes behind the detection of a lost process if all others wait for it; None: nobody does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,7 @@ def setup_job(built: BuiltScenario, nominal: StepSummary, parts: JobPartCosts) -
         steps=spec.steps,
         rhythm=_rhythm(spec, checkpointing, nominal),
         policy=policy,
-        costs=_costs(spec, start, checkpointing.load.seconds if checkpointing else 0.0),
+        costs=_costs(spec, parts, start, checkpointing.load.seconds if checkpointing else 0.0),
         survivors=survivors,
         devices_of_host=tuple(
             (fleet.first_devices[host], fleet.first_devices[host + 1]) for host in range(fleet.num_hosts)
@@ -268,10 +272,10 @@ def _noticed_after(spec: JobSpec) -> float:
     return recovery.heartbeat
 
 
-def _costs(spec: JobSpec, start: StartUp, load_s: float) -> RecoveryCosts:
-    recovery = spec.recovery
+def _costs(spec: JobSpec, parts: JobPartCosts, first: StartUp, load_s: float) -> RecoveryCosts:
+    recovery, noticed_s = spec.recovery, _noticed_after(spec)
     return RecoveryCosts(
-        heartbeat_s=_noticed_after(spec),
+        heartbeat_s=noticed_s,
         collective_timeout_s=recovery.collective_timeout,
         retry_s=recovery.retry,
         abort_s=recovery.abort,
@@ -281,6 +285,8 @@ def _costs(spec: JobSpec, start: StartUp, load_s: float) -> RecoveryCosts:
         copy_s=recovery.replica_copy,
         memory_load_s=recovery.in_memory.load if recovery.in_memory else 0.0,
         load_s=load_s,
-        start=start,
+        start=parts.restart or first,
         repair=Lognormal(recovery.repair, recovery.repair_shape),
+        # A collective that times out first ends the processes that wait in it.
+        rejoin=parts.rejoin if noticed_s < recovery.collective_timeout else None,
     )

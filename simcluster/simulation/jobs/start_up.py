@@ -16,6 +16,7 @@ from simcluster.job import (
     LaunchSetting,
     LaunchSpec,
     StartTimeline,
+    StartUp,
     launcher_of,
     recover_worker,
     simulate_start,
@@ -78,6 +79,23 @@ def start_up_document(built: BuiltScenario) -> dict[str, Any] | None:
             "reason": recovery.reason,
         }
     return document
+
+
+def restart_phases(built: BuiltScenario) -> StartUp | None:
+    """How the job starts again after a failure; None if the scenario does not say how it is launched."""
+    job = built.scenario.spec.job
+    if job is None or job.launch is None:
+        return None
+    return simulate_start(job.launch.again, launch_setting(built), built.scenario.spec.run.seed).start_up
+
+
+def rejoin_phases(built: BuiltScenario) -> tuple[JobPhase, ...] | None:
+    """What comes behind the detection of a dead worker while all others wait; None where they do not."""
+    job = built.scenario.spec.job
+    if job is None or job.launch is None:
+        return None
+    recovery = recover_worker(job.launch, launch_setting(built), built.scenario.spec.run.seed)
+    return recovery.phases[1:] if recovery is not None and recovery.survivors else None
 
 
 def launcher_file(built: BuiltScenario) -> str:

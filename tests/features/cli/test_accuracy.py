@@ -65,6 +65,9 @@ def test_a_row_that_cannot_be_read_is_refused_and_the_others_are_predicted(simcl
     code, out, err = simcluster("accuracy", file, "--id", "unreadable")
     assert (code, out) == (2, "")
     assert "no id matches 'unreadable'" in err and "rows.csv:2: 12 cells, but 11 titles" in err
+    code, out, err = simcluster("accuracy", file, "--id", "a")
+    assert (code, out) == (2, "")
+    assert "the row 'a' cannot be read" in err and "rows.csv:2: 12 cells, but 11 titles" in err
 
 
 def test_collectives_by_hosts(simcluster, file):

@@ -58,6 +58,11 @@ def test_files_of_mindspore(simcluster, small, here):
     assert shown.code == 0 and "restore from" in shown.out
     assert 1 in GroupFile.read(here / "group_info.pb").restore_ranks
     assert simcluster("checkpoint", "strategy", small, "--out", "s.json", "--stage", "99").code == 2
+    beyond = simcluster("checkpoint", "groups", small, "--rank", "99")
+    assert (beyond.code, beyond.out) == (
+        2,
+        "",
+    ) and "there is no rank 99: the plan has ranks 0 to" in beyond.err
 
 
 def test_intervals(simcluster):

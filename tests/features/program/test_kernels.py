@@ -8,7 +8,7 @@ from simcluster.plan.spec.framework import FrameworkSpec
 from simcluster.program import Program
 from simcluster.simulation import build_scenario, verify
 from simcluster.work import Kernel
-from tests.support.scenarios import scenario, under
+from tests.support.scenarios import TINY_GPT, scenario, under
 
 RESNET = {"family": "resnet", "blocks": [2], "image": 128, "classes": 8, "width": 4}
 PICTURES = 2
@@ -95,3 +95,15 @@ def test_a_whole_batch_norm_reads_its_picture_twice():
 @pytest.mark.parametrize("pairs", [(), FrameworkSpec.load("ideal").fuse])
 def test_kernels_do_not_change_what_is_computed(passes, pairs):
     assert verify(networks(passes=passes, fuse=[list(pair) for pair in pairs])).agrees
+
+
+def test_bias_and_gelu_write_only_their_result():
+    """Megatron's fused kernel keeps the matmul's result and the bias, and adds them again in the backward."""
+    which = scenario(
+        {"data": 2}, host="dgx-h100", model=TINY_GPT, micro_batches=1, training={"precision": "fp32"}
+    )
+    fused = under(which, fuse=[("bias", "pointwise")], skip_bias_add=True)
+    bias = 4 * TINY_GPT["hidden"]
+    rows = 8 * bias
+    found = kernel(build_scenario(fused).program, "layer.forward", "mlp.up.bias")
+    assert found == (["mlp.up.bias", "mlp.activation"], Kernel.ELEMENTWISE, rows + bias, rows)

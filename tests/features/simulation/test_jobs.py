@@ -87,11 +87,37 @@ def test_it_is_said_once_when_a_lost_process_is_noticed():
         document(scenario(job(recovery=recovery, launch={"method": "msrun", "node_timeout": "100 s"})))
 
 
-def test_a_run_over_days_says_that_nobody_waits_for_a_worker():
-    launch, lost = {"method": "msrun", "recovery": True}, {"events": [{"at": "10 min", "host": 1}]}
-    (said,) = scenario(job(failures=lost, launch=launch)).spec.job.remarks
-    assert "all processes of the run over days start again" in said
-    assert scenario(job(launch=launch)).spec.job.remarks == ()
+def test_a_host_that_is_late_is_so_once():
+    """Each start after a failure took as long as the first one, whose host came late."""
+    launch = {"method": "msrun", "late": [{"host": 1, "by": "5 min"}]}
+    found = document(
+        scenario(job(failures={"events": [{"at": "10 min", "host": 1, "cause": "lost"}]}, launch=launch))
+    )
+    phases = {(phase, cause): end - start for start, end, phase, cause in found["timeline"]}
+    assert phases["processes started", "launch"] > 300 > 60 > phases["processes started", "lost"] > 20
+
+
+def test_the_others_wait_for_a_worker_of_a_dynamic_cluster():
+    """MindSpore's disaster recovery: the worker is accepted behind its old heartbeat, and all load."""
+    lost = {"events": [{"at": "10 min", "host": 1, "cause": "lost"}]}
+
+    def phases(**launch):
+        found = document(scenario(job(failures=lost, launch={"method": "msrun", **launch})))
+        return found, [phase for _, _, phase, cause in found["timeline"] if cause == "lost"]
+
+    (waiting, rejoined), (_, ended) = phases(recovery=True), phases()
+    shared = ["communicators", "graph compilation", "load", "replay"]
+    assert rejoined == ["cut step", "detect", "replace", "worker restarted and accepted", *shared]
+    assert ended[:3] == ["cut step", "detect", "stop"] and ended[-4:] == shared
+    assert waiting["lost_s"]["lost"]["worker restarted and accepted"] == pytest.approx(30)
+    # A collective that times out before the heartbeat ends those who wait in it.
+    recovery = {"collective_timeout": "100 s", "checkpoint": CHECKPOINT}
+    launch = {"method": "msrun", "recovery": True}
+    found = document(scenario(job(failures=lost, launch=launch, recovery=recovery)))
+    assert "stop" in found["lost_s"]["lost"]
+    memory = {**recovery, "policy": "memory"}
+    (said,) = scenario(job(failures=lost, launch=launch, recovery=memory)).spec.job.remarks
+    assert "where memory starts processes, all start" in said
 
 
 @pytest.mark.parametrize("policy", ["restart", "replica", "spare", "memory", "relocate", "shrink"])

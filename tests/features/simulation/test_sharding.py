@@ -94,6 +94,27 @@ def test_traffic_per_step(form, once, each, micro_batches):
     assert sent(form, micro_batches) == pytest.approx(once + each * micro_batches, rel=1e-12)
 
 
+@pytest.mark.parametrize("form", [{"states": True}, "fsdp"])
+def test_replicas_of_shards_reduce_in_their_group_first(form):
+    """MindSpore's groups, HYBRID_SHARD of PyTorch and Megatron's optimizer instances scatter the sums of a
+    group and all-reduce shards between groups: also once per step, if one all-reduce would take less.
+    """
+    written = {"axes": "shard", **({"fsdp": {}} if form == "fsdp" else form)}
+    which = scenario(
+        {"replica": 2, "shard": 2},
+        devices=2,
+        roles={"batch": ["replica", "shard"]},
+        optimizer_sharding=written,
+        training={"precision": "fp32", "global_batch": 16},
+    )
+    documents = simulate(which).documents
+    moved = documents["summary"]["communication_bytes"]
+    parameters = 4 * build_scenario(which).plan.logical.num_parameters
+    assert sum(moved["replica"].values()) == parameters / 2
+    assert moved["shard"]["reduce_scatter"] == parameters / 2 * (4 if form == "fsdp" else 1)
+    assert moved["replica+shard"] == {"all_reduce": 2 * 3 / 4 * 4}  # the loss
+
+
 def test_recomputation_gathers_no_third_time():
     assert sent("fsdp", 2, recompute={"layers": "all"}) == pytest.approx(6, rel=1e-12)
     assert sent(KEPT, 2, recompute={"layers": "all"}) == pytest.approx(4, rel=1e-12)

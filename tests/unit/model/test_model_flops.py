@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from simcluster.document import validate_data
-from simcluster.model import padded
-from simcluster.model.model_flops import forward_flops
+from simcluster.model import Add, TensorType, padded
+from simcluster.model.model_flops import Flops, forward_flops, matrix_flops
+from simcluster.model.operators.ring_attention import RingAttentionStep
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.simulation import simulate
 from simcluster.work import DType
@@ -66,6 +67,18 @@ def test_what_attention_in_separate_kernels_does_not_skip():
     separate = flash.computed(flash=False, logits=None)
     found, other = (forward_flops(each.graph(1, 128, DType.BF16, 1)) for each in (flash, separate))
     assert other.counted == other.square == found.square > found.counted
+
+
+def test_turns_of_a_ring_make_up_the_square():
+    """Keys that a causal turn leaves out count in the convention that counts the whole square."""
+    length, turns = 16, 4
+    q = TensorType((1, length, 2, 1, 8), DType.BF16)
+    works = [
+        RingAttentionStep(Add((), 2), turn, turns, length, True).work([q] * 3, [q]) for turn in range(turns)
+    ]
+    found = sum(map(matrix_flops, works), Flops())
+    assert found.square == 2 * 2 * 8 * 2 * length * (length * turns)
+    assert found.counted == found.square / 2
 
 
 @pytest.mark.parametrize("recompute", ["none", "all"])

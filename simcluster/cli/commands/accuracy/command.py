@@ -146,7 +146,8 @@ def accuracy(
     check_writable("--bands", bands)
     if "metric" in titles:
         if scenario is not None:
-            (run,) = select_rows(read_runs(file, refused), None, None, scenario, refused)[:1]
+            measured = read_runs(file, refused)
+            (run,) = select_rows(measured, None, None, scenario, refused, option="--scenario")[:1]
             print_result(run_scenario_yaml(run, cluster), drawn=False)
             return ExitCode.DONE
         grouping = run_grouping(by)

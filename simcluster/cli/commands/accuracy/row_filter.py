@@ -21,20 +21,35 @@ Grouping = TypeVar("Grouping", RunGrouping, KernelGrouping, CollectiveGrouping)
 
 
 def select_rows(
-    rows: Sequence[Row], hardware: str | None, op: str | None, name: str | None, refused: Sequence[Problem]
+    rows: Sequence[Row],
+    hardware: str | None,
+    op: str | None,
+    name: str | None,
+    refused: Sequence[Problem],
+    *,
+    option: str = "--id",
 ) -> list[Row]:
     """The rows of this operation whose hardware and id match the patterns, whatever their case.
 
-    Raises ScenarioError for an operation that no row has, and where nothing matches: the row that was meant
-    may be among those ``refused``, whose problems follow.
+    Raises ScenarioError for an operation that no row has, and where nothing matches: with what is wrong with
+    the row that was meant, if it is among those ``refused``, or else with the problems of all of them.
+    ``option`` is the one that gave the id.
     """
     try:
-        return _matching(rows, hardware, op, name)
+        chosen = _matching(rows, hardware, op)
     except ScenarioError as error:
         raise ScenarioError(*error.problems, *refused) from None
+    if name is None:
+        return chosen
+    if named := [row for row in chosen if matches(name.lower(), row.name.lower())]:
+        return named
+    if unread := [problem for problem in refused if matches(name.lower(), problem.path.lower())]:
+        raise ScenarioError(Problem(f"the row '{name}' cannot be read", where=option), *unread)
+    none = Problem(f"no id matches '{name}'", hint=f"one is {rows[0].name}", where=option)
+    raise ScenarioError(none, *refused)
 
 
-def _matching(rows: Sequence[Row], hardware: str | None, op: str | None, name: str | None) -> list[Row]:
+def _matching(rows: Sequence[Row], hardware: str | None, op: str | None) -> list[Row]:
     operations = sorted({row.operation for row in rows})
     if op is not None and op not in operations:
         hint = nearest(op, operations)
@@ -47,12 +62,6 @@ def _matching(rows: Sequence[Row], hardware: str | None, op: str | None, name: s
             hint = f"the file has: {'; '.join(names)}"
             message = f"no hardware matches '{hardware}'"
             raise ScenarioError(Problem(message, hint=hint, where="--hardware"))
-    if name is not None:
-        chosen = [row for row in chosen if matches(name.lower(), row.name.lower())]
-        if not chosen:
-            raise ScenarioError(
-                Problem(f"no id matches '{name}'", hint=f"one is {rows[0].name}", where="--id")
-            )
     return chosen
 
 

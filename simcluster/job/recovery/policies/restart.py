@@ -10,7 +10,10 @@ from simcluster.job.recovery.recovery_policy import Loss, RecoveryPlan, Recovery
 
 
 class Restart(RecoveryPolicy):
-    """All processes end; lost hosts are replaced; everything starts and reads the last full checkpoint."""
+    """All processes end; lost hosts are replaced; everything starts and reads the last full checkpoint.
+
+    Where the launcher lets the others wait (MindSpore's MS_ENABLE_RECOVERY), only what was lost starts.
+    """
 
     kind: ClassVar[str] = "restart"
     is_exact: ClassVar[bool] = True
@@ -21,5 +24,9 @@ class Restart(RecoveryPolicy):
 
     def plan(self, loss: Loss, survivors: Survivors, costs: RecoveryCosts) -> RecoveryPlan | None:
         """Start, communicators and load behind the replacement."""
-        phases = (*costs.start.phases, JobPhase("load", costs.load_s))
-        return RecoveryPlan(self.kind, StateSource.CHECKPOINT, waits_for_hosts=True, phases=phases)
+        waits = loss.others_wait and costs.rejoin is not None
+        start = costs.rejoin if waits and costs.rejoin is not None else costs.start.phases
+        phases = (*start, JobPhase("load", costs.load_s))
+        return RecoveryPlan(
+            self.kind, StateSource.CHECKPOINT, waits_for_hosts=True, phases=phases, others_wait=waits
+        )

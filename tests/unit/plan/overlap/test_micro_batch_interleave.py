@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from simcluster.errors import PlanError
@@ -13,6 +15,7 @@ from simcluster.plan.overlap.micro_batch_interleave import (
 )
 from simcluster.plan.pipeline.schedule import activation_peaks, parse, render, validate_schedule
 from simcluster.plan.spec.framework import FrameworkSpec
+from simcluster.plan.spec.optimizer_sharding import ShardingChoice
 from simcluster.plan.spec.schedule_spec import schedule_kinds
 
 
@@ -54,6 +57,18 @@ def test_a_micro_batch_is_dealt_out_in_whole_samples():
 
 
 def test_a_user_is_told_where_copies_hide_nothing():
-    assert "hide none" not in describe_interleaving(2, 1, FrameworkSpec.load("ideal"))
-    assert describe_interleaving(2, 1, FrameworkSpec.load("fsdp")).endswith("so copies hide none")
-    assert describe_interleaving(1, 4, FrameworkSpec.load("fsdp")) == ""
+    ideal, fsdp, whole = FrameworkSpec.load("ideal"), FrameworkSpec.load("fsdp"), ShardingChoice()
+    assert "hide none" not in describe_interleaving(2, 1, ideal, whole)
+    assert describe_interleaving(2, 1, fsdp, whole).endswith("so copies hide none")
+    assert describe_interleaving(1, 4, fsdp, whole) == ""
+
+
+def test_a_user_is_told_what_is_done_for_every_copy():
+    """MindSpore reduces the gradient of both copies once: here twice as much travels."""
+    states = ShardingChoice(True, axes=("data",))
+    assert "for every copy" not in describe_interleaving(2, 1, FrameworkSpec.load("ideal"), states)
+    found = describe_interleaving(
+        2, 1, FrameworkSpec.load("ideal"), replace(states, gradients=True, weights=True, regather=True)
+    )
+    assert "gradients reduced to shards and weights gathered for every copy" in found
+    assert "communication over data is up to 2 times too much" in found

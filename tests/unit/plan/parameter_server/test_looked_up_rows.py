@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simcluster.plan.parameter_server import looked_up_rows
-from simcluster.plan.parameter_server.looked_up_rows import LookupLaw, rows_per_shard
+from simcluster.plan.parameter_server.looked_up_rows import MULTIPLIER, LookupLaw, rows_per_shard
 
 
 def test_uniform_lookups_leave_out_as_many_as_expected():
@@ -46,3 +46,12 @@ def test_popular_rows_are_spread_over_servers():
 
 def test_every_row_is_on_one_server():
     assert sum(rows_per_shard(np.arange(999), 999, [(0, 333), (333, 333), (666, 333)])) == 999
+
+
+def test_rows_beyond_three_billion_lie_where_whole_numbers_put_them():
+    """Products with the multiplier are beyond 64 bits: places were wrong, and rows on other servers."""
+    rows, popular = 5_000_000_000, np.arange(3_000_000_000, 5_000_000_000, 19_999_999)
+    places = [number * MULTIPLIER % rows for number in popular.tolist()]
+    bounds = [(first, rows // 4) for first in range(0, rows, rows // 4)]
+    expected = [sum(first <= place < first + count for place in places) for first, count in bounds]
+    assert rows_per_shard(popular, rows, bounds) == expected
