@@ -99,6 +99,9 @@ class Pool:
     def rename(self, names: Ints, others: Ints) -> None:
         """Gives what was taken under some names other ones, which are not in use."""
         taken = self.blocks.taken
+        if self.compiled:
+            taken[names], taken[others] = 0, taken[names]
+            return
         kept = [taken[name] for name in names]
         for name in names:
             taken[name] = 0
@@ -110,8 +113,8 @@ class Pool:
         blocks, size = self.blocks, len(self.blocks.lengths)
         more = blocks.totals[USED] + 2 * num_requests + 2 - size
         if more > 0 and self.compiled:
-            longer = [np.pad(column, (0, max(more, size))) for column in blocks[:8]]
-            self.blocks = Blocks._make([*longer, *blocks[8:]])
+            room = self._zeros(max(more, size))
+            self.blocks = Blocks._make([*(np.append(column, room) for column in blocks[:8]), *blocks[8:]])
         elif more > 0:
             for column in blocks[2:8]:
                 column.extend([0] * more)
