@@ -57,6 +57,8 @@ class AllocationLog:
 
     def decisive(self, values: Ints) -> Ints:
         """By row the latest or the earliest value of its moments; ``values`` are those of ``moments``."""
+        if len(self.moments) == len(self.sizes):
+            return values
         decisive, several, released = values[self.first[:-1]], np.diff(self.first) > 1, self.sizes < 0
         for further, own in ((np.maximum, released), (np.minimum, ~released)):
             rows = np.flatnonzero(own & several)

@@ -164,11 +164,7 @@ class StageAllocations:
         listed = np.concatenate(self.listed)
         linked, one_step = self.linked, self.linked.one_step
         by_scope = [np.append(linked.every_step(one_step.labels(scope)), -1)[listed] for scope in _LABELLED]
-        of_moments = offsets([len(group.moments) for group in groups])
-        every = np.array([moment for group in groups for moment in group.moments], dtype=np.int64)
-        row, nth = rows_of_lists(of_moments, np.repeat(of_group, lengths))
-        moments = np.concatenate(self.strides)[places[row]] + every[nth]
-        first = offsets(np.repeat(np.diff(of_moments)[of_group], lengths))
+        moments, first = self._moments(of_group, lengths, np.concatenate(self.strides)[places])
         seen = np.flatnonzero(np.repeat(shared, lengths))
         steps = listed[places[seen]] // max(1, len(one_step))
         places += np.repeat(labels * len(listed), lengths)
@@ -178,6 +174,18 @@ class StageAllocations:
             np.concatenate(by_scope).astype(np.int32)[places],
         )
         return _together(AllocationLog(self.moments, moments, first, *columns), seen, steps)
+
+    def _moments(self, of_group: Ints, lengths: Ints, inside: Ints) -> tuple[Ints, Ints]:
+        """The moments of the rows of groups, and where those of each begin."""
+        moments = [group.moments for group in self.groups]
+        every = np.array([moment for own in moments for moment in own], dtype=np.int64)
+        if len(every) == len(moments):
+            inside += np.repeat(every[of_group], lengths)
+            return inside, np.arange(len(inside) + 1)
+        first = offsets([len(own) for own in moments])
+        of_group = np.repeat(of_group, lengths)
+        row, nth = rows_of_lists(first, of_group)
+        return inside[row] + every[nth], offsets(np.diff(first)[of_group])
 
 
 def _together(log: AllocationLog, shared: Ints, steps: Ints) -> AllocationLog:
