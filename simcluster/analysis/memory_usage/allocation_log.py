@@ -59,9 +59,11 @@ class AllocationLog:
         """By row the latest or the earliest value of its moments; ``values`` are those of ``moments``."""
         if len(self.moments) == len(self.sizes):
             return values
-        decisive = np.minimum.reduceat(values, self.first[:-1])
-        released = self.sizes < 0
-        decisive[released] = np.maximum.reduceat(values, self.first[:-1])[released]
+        decisive, several, released = values[self.first[:-1]], np.diff(self.first) > 1, self.sizes < 0
+        for further, own in ((np.maximum, released), (np.minimum, ~released)):
+            rows = np.flatnonzero(own & several)
+            owner, places = rows_of_lists(self.first, rows)
+            further.at(decisive, rows[owner], values[places])
         return decisive
 
     def in_order(self, timing: GroupTiming, columns: slice) -> OrderedRows:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.analysis.memory_usage.allocation_log import OUTSIDE
 from simcluster.analysis.memory_usage.block_lists import PoolRules
 from simcluster.analysis.memory_usage.caching_allocator import POOL_CODE, CachingAllocator
-from simcluster.deferred_dataclass import dataclass
-from simcluster.number_arrays import Ints
+from simcluster.number_arrays import Flags, Ints
 from simcluster.program import Category
 from simcluster.trace import Table
 
@@ -40,31 +37,8 @@ def replay_allocator(account: Table, rules: Sequence[PoolRules], steps: int = 1)
     """
     if POOL_CODE.pays(len(account) * ROW):
         with suppress(OverflowError):  # more memory than its addresses reach
-            return _Replay.of(account, rules, steps, compiled=True).run()
-    return _Replay.of(account, rules, steps, compiled=False).run()
-
-
-@dataclass(frozen=True)
-class _Names:
-    """Numbers for the buffers of a class, of every micro-batch: that of the next one is one more."""
-
-    width: int
-    """Numbers of one buffer; the last is of none, so that neighbours never meet."""
-    count: int
-    """Numbers of all buffers."""
-    rows: Ints
-    """By row of an account, the number of what it allocates or releases."""
-
-    @classmethod
-    def of(cls, account: Table) -> _Names:
-        """The names in an account. A micro-batch of -1 stands for none."""
-        buffers, micro_batches = account["buffer"], account["micro_batch"]
-        known = np.zeros(len(account.names["buffer"]), dtype=np.int64)
-        known[buffers] = 1
-        width = int(micro_batches.max(initial=0)) + 3
-        names = ((np.cumsum(known) - known) * width + 1)[buffers]
-        names += micro_batches
-        return cls(width, int(known.sum()) * width, names)
+            return _Replay(account, rules, steps, compiled=True).growth()
+    return _Replay(account, rules, steps, compiled=False).growth()
 
 
 class _Moves(NamedTuple):
@@ -89,71 +63,46 @@ class _Periods(NamedTuple):
     alive: Ints
 
 
-def _find_periods(moves: _Moves, known: _Names) -> _Periods | None:
-    """The periods around the middle; None if there are none, or if a step leaves something behind."""
-    _, names, sizes = moves
-    middle = len(names) // 2
-    following = np.flatnonzero(names == names[middle : middle + 1] + 1)
-    following = following[sizes[following] == sizes[middle : middle + 1]]
-    if not len(following) or following[0] <= middle or 2 * np.count_nonzero(sizes > 0) != len(sizes):
-        return None
-    rows = int(following[0]) - middle
-    if sizes[middle : middle + rows].sum():  # more is held from one to the next
-        return None
-    other = np.flatnonzero((names[rows:] - names[:-rows] != 1) | (sizes[rows:] != sizes[:-rows]))
-    after = int(np.searchsorted(other, middle))
-    begin = int(other[after - 1]) + 1 if after else 0
-    end = int(other[after]) + rows if after < len(other) else len(names)
-    passing = np.zeros(known.count // known.width, dtype=np.bool_)
-    passing[names[begin : begin + rows] // known.width] = True
-    taken = np.zeros(known.count, dtype=np.int64)
-    np.add.at(taken, names[:begin], np.sign(sizes[:begin]))
-    taken.reshape(-1, known.width)[~passing] = 0
-    over = taken.copy()
-    np.add.at(over, names[begin : begin + rows], np.sign(sizes[begin : begin + rows]))
-    if over[0] or not np.array_equal(over[1:], taken[:-1]):
-        return None
-    return _Periods(begin, rows, (end - begin) // rows, np.flatnonzero(taken))
-
-
-@dataclass
 class _Replay:
-    account: Table
-    names: _Names
-    allocator: CachingAllocator
-    steps: int
-    growth: list[tuple[int, int]] = field(default_factory=list)
+    """The rows of an account by number of what they allocate or release: there is one for every buffer of
+    every micro-batch, that of the next micro-batch being one more.
+    """
 
-    @classmethod
-    def of(cls, account: Table, rules: Sequence[PoolRules], steps: int, *, compiled: bool) -> _Replay:
-        """A replay that begins."""
-        names = _Names.of(account)
+    def __init__(self, account: Table, rules: Sequence[PoolRules], steps: int, *, compiled: bool) -> None:
+        self.account, self.steps = account, steps
+        buffers, micro_batches = account["buffer"], account["micro_batch"]
+        known = np.zeros(len(account.names["buffer"]), dtype=np.int64)
+        known[buffers] = 1
+        # A micro-batch of -1 stands for none. The last number of a buffer is of none, so that neighbours
+        # never meet.
+        self.width = int(micro_batches.max(initial=0)) + 3
+        self.count = int(known.sum()) * self.width
+        self.names = ((np.cumsum(known) - known) * self.width + 1)[buffers] + micro_batches
         # What is never released has names of its own, after the others.
-        allocator = CachingAllocator.of(rules, names.count + len(names.rows), compiled=compiled)
-        return cls(account, names, allocator, steps)
+        self.allocator = CachingAllocator(rules, self.count + len(account), compiled=compiled)
+        self.told: list[tuple[int, int]] = []
 
-    def run(self) -> list[tuple[int, int]]:
-        """Goes through the account."""
+    def growth(self) -> list[tuple[int, int]]:
+        """Goes through the account: when how much is reserved from then on."""
         held = self._held()
         moves, outside = self._moves(held), [self.account.index("buffer", name) for name in OUTSIDE]
-        periods = _find_periods(moves, self.names)
+        periods = self._periods(moves)
         held = held[~np.isin(self.account["buffer"][held], outside)]
         late = self._late(held)
         self._hold(held[~late])
         self._through(moves, periods)
         self._hold(held[late])
-        self.growth = [(0, self.allocator.reserved)]
+        self.told = [(0, self.allocator.reserved)]
         self._through(moves, periods)
-        return self.growth
+        return self.told
 
     def _held(self) -> Ints:
         """Rows of what is never released."""
-        names, sizes = self.names.rows, self.account["bytes"]
-        released = np.zeros(self.names.count, dtype=np.bool_)
-        released[np.compress(sizes < 0, names)] = True
-        return np.flatnonzero(~released[names])
+        released = np.zeros(self.count, dtype=np.bool_)
+        released[self.names[self.account["bytes"] < 0]] = True
+        return np.flatnonzero(~released[self.names])
 
-    def _late(self, held: Ints) -> NDArray[np.bool_]:
+    def _late(self, held: Ints) -> Flags:
         """Which of what is held is there from the first update on, not from the start."""
         names = self.account.names["buffer"]
         late = self.account["category"][held] == self.account.index("category", Category.OPTIMIZER)
@@ -163,21 +112,42 @@ class _Replay:
 
     def _moves(self, held: Ints) -> _Moves:
         """All but what is held, or of several steps those of one, if these do not overlap."""
-        # What is held comes first but for few rows.
-        end = int(held[-1]) + 1 if len(held) else 0
-        others = np.delete(np.arange(end), held)
-        times, names, sizes = (
-            np.concatenate([column[others], column[end:]])
-            for column in (self.account["time"], self.names.rows, self.account["bytes"])
-        )
-        count = len(sizes) // self.steps
-        if len(sizes) % self.steps or sizes[:count].sum():
-            count = len(sizes)
-        return _Moves(times[:count], names[:count], sizes[:count])
+        columns = self.account["time"], self.names, self.account["bytes"]
+        moves = _Moves(*(np.delete(column, held) for column in columns))
+        count = len(moves.sizes) // self.steps
+        if len(moves.sizes) % self.steps or moves.sizes[:count].sum():
+            return moves
+        return _Moves(*(column[:count] for column in moves))
+
+    def _periods(self, moves: _Moves) -> _Periods | None:
+        """The periods around the middle; None if there are none, or if a step leaves something behind."""
+        _, names, sizes = moves
+        middle = len(names) // 2
+        following = np.flatnonzero(names == names[middle : middle + 1] + 1)
+        following = following[sizes[following] == sizes[middle : middle + 1]]
+        if not len(following) or following[0] <= middle or 2 * np.count_nonzero(sizes > 0) != len(sizes):
+            return None
+        rows = int(following[0]) - middle
+        if sizes[middle : middle + rows].sum():  # more is held from one to the next
+            return None
+        other = np.flatnonzero((names[rows:] - names[:-rows] != 1) | (sizes[rows:] != sizes[:-rows]))
+        after = int(np.searchsorted(other, middle))
+        begin = int(other[after - 1]) + 1 if after else 0
+        end = int(other[after]) + rows if after < len(other) else len(names)
+        passing = np.zeros(self.count // self.width, dtype=np.bool_)
+        passing[names[begin : begin + rows] // self.width] = True
+        taken = np.zeros(self.count, dtype=np.int64)
+        np.add.at(taken, names[:begin], np.sign(sizes[:begin]))
+        taken.reshape(-1, self.width)[~passing] = 0
+        over = taken.copy()
+        np.add.at(over, names[begin : begin + rows], np.sign(sizes[begin : begin + rows]))
+        if over[0] or not np.array_equal(over[1:], taken[:-1]):
+            return None
+        return _Periods(begin, rows, (end - begin) // rows, np.flatnonzero(taken))
 
     def _hold(self, chosen: Ints) -> None:
         """Allocates what is never released."""
-        self.allocator.replay(self.names.count + chosen, self.account["bytes"][chosen])
+        self.allocator.replay(self.count + chosen, self.account["bytes"][chosen])
 
     def _through(self, moves: _Moves, periods: _Periods | None) -> None:
         """Goes through the rows, and jumps over periods that change nothing any more."""
@@ -200,4 +170,4 @@ class _Replay:
         level = self.allocator.reserved
         for row, more in self.allocator.replay(moves.names[begin:end], moves.sizes[begin:end]):
             level += more
-            self.growth.append((int(moves.times[begin + row]), level))
+            self.told.append((int(moves.times[begin + row]), level))

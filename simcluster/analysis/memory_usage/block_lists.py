@@ -49,10 +49,10 @@ class PoolRules(NamedTuple):
 class Blocks(NamedTuple):
     """Columns by the number of a block; requests by name; free blocks in order."""
 
-    keys: Any
-    """Free blocks as numbers, the smallest first, of equal ones that with the lowest address."""
+    keys: Column
+    """Free blocks as keys, the smallest first, of equal ones that with the lowest address."""
     free: Column
-    """Their numbers in the same order, and a 0 after them."""
+    """Their numbers in the same order, and a 0 after them. As arrays both have in front how many they are."""
     lengths: Column
     """The size of a block."""
     starts: Column
@@ -145,14 +145,14 @@ def give_back(bits: int, blocks: Blocks, block: int) -> None:
     add_free(keys, free, lengths[first] << bits | starts[first], first)
 
 
-def add_free(keys: Any, free: Column, key: int, block: int) -> None:
+def add_free(keys: Column, free: Column, key: int, block: int) -> None:
     """Adds a block to the free ones."""
     place = bisect_left(keys, key)
     keys.insert(place, key)
     free.insert(place, block)
 
 
-def drop_free(keys: Any, free: Column, place: int) -> int:
+def drop_free(keys: Column, free: Column, place: int) -> int:
     """Removes a block from the free ones."""
     keys.pop(place)
     block: int = free.pop(place)

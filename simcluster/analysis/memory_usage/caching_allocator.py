@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,26 +19,18 @@ from simcluster.analysis.memory_usage.block_lists import (
     Blocks,
     Column,
     PoolRules,
+    add_free,
     cut,
+    drop_free,
     give_back,
     reserve,
     serve,
 )
-from simcluster.deferred_dataclass import dataclass
 from simcluster.machine_code import CompiledCode
 from simcluster.number_arrays import Ints
 
 SLICE = 2**17
 """Requests of one call: hundredths of a second as machine code. Between calls an interrupt is noticed."""
-
-
-class Keys(NamedTuple):
-    """Keys in order, as arrays."""
-
-    items: Column
-    """Those of free blocks, with room for more."""
-    count: Column
-    """One number: how many there are."""
 
 
 _HERE, _NONE = Path(__file__).parent, np.zeros(1, dtype=np.int64)
@@ -53,10 +44,10 @@ POOL_CODE = CompiledCode(
     examples={
         "int": 0,
         "PoolRules": PoolRules(0, 0, 0, 0, 0, 0),
-        "Blocks": Blocks(Keys(_NONE, _NONE), *[_NONE] * 9),
+        "Blocks": Blocks(*[_NONE] * 10),
         "Column": _NONE,
     },
-    functions=[cut, give_back, reserve],
+    functions=[add_free, drop_free, cut, give_back, reserve],
 )
 """Pools as machine code."""
 
@@ -76,9 +67,8 @@ class Pool:
         self.rules = rules.in_units(self.unit)
         self.compiled = compiled
         self.address_bits = 31 if compiled else 56
-        keys: Any = Keys(self._zeros(1), self._zeros(1)) if compiled else []
-        columns = [self._zeros(1) for _ in range(7)]
-        self.blocks = Blocks._make([keys, *columns, self._zeros(num_names), self._zeros(3)])
+        sizes = int(compiled), *[1] * 7, num_names, 3
+        self.blocks = Blocks._make(map(self._zeros, sizes))
 
     @property
     def reserved(self) -> int:
@@ -121,21 +111,13 @@ class Pool:
     def _make_room(self, num_requests: int) -> None:
         """Each may cut a block, and reserve one."""
         blocks, size = self.blocks, len(self.blocks.lengths)
-        needed = blocks.totals[USED] + 2 * num_requests + 2
-        if needed > size and self.compiled:
-            items, *columns = (
-                self._longer(column, max(needed, 2 * size)) for column in (blocks.keys.items, *blocks[1:8])
-            )
-            self.blocks = Blocks._make([Keys(items, blocks.keys.count), *columns, *blocks[8:]])
-        elif needed > size:
+        more = blocks.totals[USED] + 2 * num_requests + 2 - size
+        if more > 0 and self.compiled:
+            room = self._zeros(max(more, size))
+            self.blocks = Blocks._make([*(np.append(column, room) for column in blocks[:8]), *blocks[8:]])
+        elif more > 0:
             for column in blocks[2:8]:
-                column.extend([0] * (needed - size))
-
-    def _longer(self, column: Ints, size: int) -> Ints:
-        known = self.blocks.totals[USED] + 1
-        longer = np.zeros(size, dtype=np.int64)
-        longer[:known] = column[:known]
-        return longer
+                column.extend([0] * more)
 
     def _column(self, values: Ints) -> Column:
         return values if self.compiled else values.tolist()
@@ -144,16 +126,11 @@ class Pool:
         return np.zeros(count, dtype=np.int64) if self.compiled else [0] * count
 
 
-@dataclass(frozen=True)
 class CachingAllocator:
     """Pools for small and large requests, by the largest request, ascending."""
 
-    pools: Sequence[Pool]
-
-    @classmethod
-    def of(cls, rules: Sequence[PoolRules], num_names: int, *, compiled: bool = False) -> CachingAllocator:
-        """An allocator that has reserved nothing."""
-        return cls([Pool(own, num_names, compiled=compiled) for own in rules])
+    def __init__(self, rules: Sequence[PoolRules], num_names: int, *, compiled: bool = False) -> None:
+        self.pools = [Pool(own, num_names, compiled=compiled) for own in rules]
 
     @property
     def reserved(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -72,9 +71,28 @@ class HostMemory:
 
 def summarise_host_memory(placed: PlacedProgram, timing: Timing, offload: OffloadPlan) -> list[HostMemory]:
     """One entry per kind of host and place; empty where nothing is offloaded."""
-    places = placed.program.places_off_device
-    sorts = _sorts(placed) if places else {}
-    return [memory for place in places for memory in _of_place(placed, timing, offload, place, sorts)]
+    members = []
+    for place in placed.program.places_off_device:
+        account, on_host = AllocationAccount(placed, timing, place), place is MemoryPlace.HOST
+        tables = [account.rows(index) for index in range(len(timing.classes))]
+        limit, block = (offload.host_limit, offload.host_block) if on_host else (offload.disk_limit, 1)
+        for (kind, classes), ranks in _sorts(placed).items():
+            host, devices = placed.cluster.kinds[kind], sum(number for _, number in classes)
+            held = [_columns(tables[index], number, block) for index, number in classes]
+            time, category, size, taken = map(np.concatenate, zip(*held, strict=True))
+            order = np.lexsort((taken > 0, time))
+            capacity = host.memory if on_host else host.disk_capacity
+            entry = {
+                "place": str(place),
+                "host": host.name,
+                "hosts": len(ranks),
+                "rank": ranks[0],
+                "devices": devices,
+                "capacity": capacity if limit is None else min(capacity, limit * devices),
+            }
+            rows = time[order], category[order], size[order], np.cumsum(taken[order])
+            members.append(HostMemory(entry, *rows))
+    return members
 
 
 _Sort = tuple[int, tuple[tuple[int, int], ...]]
@@ -92,35 +110,6 @@ def _sorts(placed: PlacedProgram) -> dict[_Sort, list[int]]:
         counts = Counter(placed.classes.of_rank[ranks_here].tolist())
         first_ranks.setdefault((kind, tuple(sorted(counts.items()))), []).append(int(ranks_here[0]))
     return first_ranks
-
-
-def _of_place(
-    placed: PlacedProgram,
-    timing: Timing,
-    offload: OffloadPlan,
-    place: MemoryPlace,
-    sorts: dict[_Sort, list[int]],
-) -> Sequence[HostMemory]:
-    account, on_host = AllocationAccount(placed, timing, place), place is MemoryPlace.HOST
-    tables = [account.rows(index) for index in range(len(timing.classes))]
-    limit, block = (offload.host_limit, offload.host_block) if on_host else (offload.disk_limit, 1)
-    members = []
-    for (kind, classes), ranks in sorts.items():
-        host, devices = placed.cluster.kinds[kind], sum(number for _, number in classes)
-        held = [_columns(tables[index], number, block) for index, number in classes]
-        time, category, size, taken = map(np.concatenate, zip(*held, strict=True))
-        order = np.lexsort((taken > 0, time))
-        capacity = host.memory if on_host else host.disk_capacity
-        entry = {
-            "place": str(place),
-            "host": host.name,
-            "hosts": len(ranks),
-            "rank": ranks[0],
-            "devices": devices,
-            "capacity": capacity if limit is None else min(capacity, limit * devices),
-        }
-        members.append(HostMemory(entry, time[order], category[order], size[order], np.cumsum(taken[order])))
-    return members
 
 
 def _columns(table: Table, number: int, block: int) -> tuple[Ints, Ints, Ints, Ints]:

@@ -1,4 +1,7 @@
-"""What Numba has to know of a pool: the free blocks in order are arrays, where Python has lists."""
+"""What Numba has to know of a pool: what is free stands in arrays, where Python has lists.
+
+The first number of such an array is how many follow, and behind these there are zeros.
+"""
 
 from __future__ import annotations
 
@@ -7,67 +10,49 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
-from numba.extending import overload, register_jitable
+from numba.extending import overload, overload_method
 
-from simcluster.analysis.memory_usage.block_lists import Column, add_free, drop_free
-from simcluster.analysis.memory_usage.caching_allocator import Keys
+from simcluster.analysis.memory_usage.block_lists import Column
 
 _place: Any = numba.uintp
 """A place in an array; of other integers it would be asked whether they count from the end."""
 
-_number: Any = numba.int64
-
 
 @overload(bisect_left)
-def _bisect(keys: Keys, key: int) -> Callable[[Keys, int], int]:
-    def search(keys: Keys, key: int) -> int:
-        items, place, left = keys.items, _place(0), _place(keys.count[0])
+def _bisect(items: Column, item: int) -> Callable[..., Any]:
+    def search(items: Column, item: int) -> Any:
+        place, left = _place(1), _place(items[0])
         while left > _place(0):
             half = (left + _place(1)) >> _place(1)
-            if items[place + half - _place(1)] < key:
+            if items[place + half - _place(1)] < item:
                 place += half
             left -= half
-        first: int = _number(place)
-        return first
+        return place
 
     return search
 
 
-@register_jitable
-def _insert(items: Column, place: int, count: int, item: int) -> None:
-    last, first = _place(count), _place(place)
-    while last > first:
-        items[last] = items[last - _place(1)]
-        last -= _place(1)
-    items[first] = item
+@overload_method(numba.types.Array, "insert")
+def _insert(items: Column, place: int, item: int) -> Callable[..., None]:
+    def insert(items: Column, place: int, item: int) -> None:
+        items[0] += 1
+        last = _place(items[0])
+        while last > place:
+            items[last] = items[last - _place(1)]
+            last -= _place(1)
+        items[place] = item
+
+    return insert
 
 
-@register_jitable
-def _remove(items: Column, place: int, count: int) -> None:
-    """The last of them stays where it was, too."""
-    for other in range(_place(place), _place(count - 1)):
-        items[other] = items[other + _place(1)]
+@overload_method(numba.types.Array, "pop")
+def _pop(items: Column, place: int) -> Callable[..., Any]:
+    def pop(items: Column, place: int) -> Any:
+        item, last = items[place], _place(items[0])
+        for other in range(place, last):
+            items[other] = items[other + _place(1)]
+        items[last] = 0
+        items[0] -= 1
+        return item
 
-
-@overload(add_free)
-def _add_free(keys: Keys, free: Column, key: int, block: int) -> Callable[..., Any]:
-    def add(keys: Keys, free: Column, key: int, block: int) -> None:
-        place, count = bisect_left(keys, key), keys.count[0]
-        _insert(keys.items, place, count, key)
-        _insert(free, place, count, block)
-        keys.count[0] = count + 1
-
-    return add
-
-
-@overload(drop_free)
-def _drop_free(keys: Keys, free: Column, place: int) -> Callable[..., Any]:
-    def drop(keys: Keys, free: Column, place: int) -> Any:
-        block, count = free[place], keys.count[0]
-        _remove(keys.items, place, count)
-        _remove(free, place, count)
-        free[count - 1] = 0
-        keys.count[0] = count - 1
-        return block
-
-    return drop
+    return pop

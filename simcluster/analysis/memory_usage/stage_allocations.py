@@ -17,7 +17,7 @@ from simcluster.analysis.memory_usage.allocation_log import CATEGORIES, Allocati
 from simcluster.analysis.timeline import ARRIVAL, END, START, EventIndex
 from simcluster.cluster import Device
 from simcluster.deferred_dataclass import dataclass
-from simcluster.engine import LinkedPart
+from simcluster.engine import NOTHING, LinkedPart
 from simcluster.layout import without_root
 from simcluster.model import MemoryPlace
 from simcluster.number_arrays import Ints, offsets, rows_of_lists
@@ -25,6 +25,12 @@ from simcluster.program import Category, InstructionBlock, InstructionKind, Prog
 from simcluster.trace import NameIndex, number_by_appearance
 
 _KINDS = {category: CATEGORIES.index(category) for category in Category}
+
+_LABELLED = (Scope.MICRO_BATCH, Scope.KEPT, Scope.STEP)
+"""Scopes of which executions have labels: the micro-batch of a buffer."""
+
+_ALONE, _IF_SEVERAL, _SHARED = range(3)
+"""Rows of buffers that nobody else books, of those that several codes may book, and of those that they do."""
 
 
 class _Group(NamedTuple):
@@ -36,24 +42,11 @@ class _Group(NamedTuple):
 
     buffers: Ints
     runs: Ints
-    moments: tuple[int, ...]
+    moments: Sequence[int]
     kind: int
     size: int
     label: int
     shared: int
-
-
-_ALONE, _IF_SEVERAL, _SHARED = range(3)
-"""Rows of buffers that nobody else books, of those that several codes may book, and of those that they do."""
-
-
-class _Runs(NamedTuple):
-    """The ``instances`` that a code runs for, and the numbers of its runs: the executions for one of them."""
-
-    number: int
-    code: InstructionBlock
-    instances: Sequence[str]
-    runs: Ints
 
 
 @dataclass
@@ -72,25 +65,13 @@ class StageAllocations:
         """All rows."""
         self.moments = EventIndex.of(self.linked)
         # The executions of every run, and how far their moments are from those of the first of the code. Run
-        # 0 stands for what is held from the start.
-        self.listed, self.strides = [[np.zeros(1, dtype=np.int64)] for _ in range(2)]
+        # 0 stands for what is held from the start, without any execution.
+        self.listed, self.strides = [np.full(1, NOTHING)], [np.zeros(1, dtype=np.int64)]
         self.lengths = [1]
-        micro_batch, kept, without = (
-            self.linked.every_step(self.linked.one_step.labels(scope))
-            for scope in (Scope.MICRO_BATCH, Scope.KEPT, Scope.STEP)
-        )
-        self.labels = {Scope.MICRO_BATCH: micro_batch, Scope.KEPT: kept}
-        self.labels |= {Scope.LOCAL: micro_batch, Scope.STEP: without}
-        if not len(without):
-            # What lasts throughout is there without any execution, too.
-            self.labels = dict.fromkeys(self.labels, np.full(1, -1))
-        self.scopes = {scope: number for number, scope in enumerate(self.labels)}
         self._residents()
         for code, executions in self.moments.executions.items():
-            self._code(self._listed(code, executions))
+            self._code(code, executions)
         return self._rows()
-
-    # -- what is held from the start ----------------------------------------------------------------------
 
     def _residents(self) -> None:
         """What is held from the start: parameters, gradients, states, and what the runtime takes."""
@@ -98,11 +79,9 @@ class StageAllocations:
         for name, category, size in self._resident_buffers():
             held[category, size].append(name)
             self.names.number(name)
-        zero, label = (self.moments.zero,), self.scopes[Scope.STEP]
         for (category, size), names in held.items():
             buffers = self.names.numbers(names)
-            runs = np.zeros_like(buffers)
-            self.groups.append(_Group(buffers, runs, zero, _KINDS[category], size, label, _ALONE))
+            self._book(buffers, np.zeros_like(buffers), [self.moments.zero], size, category, Scope.STEP)
 
     def _resident_buffers(self) -> Iterator[tuple[str, Category, int]]:
         """Their names, categories and bytes: those of the stage, then what the runtime and the communication
@@ -126,62 +105,47 @@ class StageAllocations:
             yield "workspaces", Category.RUNTIME, workspaces
         yield "communicators", Category.COMMUNICATION, len(meetings) * self.device.communicator
 
-    # -- what codes allocate ------------------------------------------------------------------------------
-
-    def _listed(self, number: int, executions: Ints) -> _Runs:
-        """Lists the executions of a code instance by instance."""
-        code = self.program.codes[number]
-        names, instance = self.linked.instances
+    def _code(self, number: int, executions: Ints) -> None:
+        """What a code books, instance by instance; its scratch is only there while an instruction runs."""
+        code, (names, instance) = self.program.codes[number], self.linked.instances
         numbers, which = number_by_appearance(instance[executions])
         by_instance = np.argsort(which, kind="stable")
         self.listed.append(executions[by_instance])
         self.strides.append(by_instance * len(code.instructions))
         runs = len(self.lengths) + np.arange(len(numbers))
         self.lengths += np.bincount(which).tolist()
-        return _Runs(number, code, [names[number] for number in numbers.tolist()], runs)
+        instances = [names[number] for number in numbers.tolist()]
 
-    def _code(self, runs: _Runs) -> None:
-        """What a code books; its scratch is only there while an instruction runs."""
-        code = runs.code
+        def moments(event: int, instructions: Iterable[int]) -> Sequence[int]:
+            first = event * self.moments.count + self.moments.first[number]
+            return [first + instruction for instruction in instructions]
+
         for index, instruction in enumerate(code.instructions):
             if instruction.scratch and self.place is MemoryPlace.DEVICE:
-                buffers = self.names.numbers(
-                    f"{name}.{instruction.name} (scratch)" for name in runs.instances
-                )
+                buffers = self.names.numbers(f"{name}.{instruction.name} (scratch)" for name in instances)
                 for event, size in ((ARRIVAL, instruction.scratch), (END, -instruction.scratch)):
-                    self._book(runs, buffers, size, event, [index], Category.TEMPORARY, Scope.LOCAL)
-        for index, slot in enumerate(code.slots):
+                    self._book(buffers, runs, moments(event, [index]), size, Category.TEMPORARY, Scope.LOCAL)
+        for index in sorted({*code.books, *code.dropped}):
+            slot = code.slots[index]
             if slot.scope is Scope.STEP or not slot.num_bytes or slot.place is not self.place:
                 continue
-            if index not in code.books and index not in code.dropped:
-                continue
-            buffers = self.names.numbers(self.program.parts[self.part].buffers(runs.instances, slot.name))
-            kind = slot.category, slot.scope
+            buffers = self.names.numbers(self.program.parts[self.part].buffers(instances, slot.name))
             if index in code.books:
-                self._book(runs, buffers, slot.num_bytes, _booked(code, index), code.books[index], *kind)
+                booked = moments(_booked(code, index), code.books[index])
+                self._book(buffers, runs, booked, slot.num_bytes, slot.category, slot.scope)
             if index in code.dropped:
-                self._book(runs, buffers, -slot.num_bytes, END, code.dropped[index], *kind)
+                dropped = moments(END, code.dropped[index])
+                self._book(buffers, runs, dropped, -slot.num_bytes, slot.category, slot.scope)
 
     def _book(
-        self,
-        runs: _Runs,
-        buffers: Ints,
-        size: int,
-        event: int,
-        instructions: Iterable[int],
-        category: Category,
-        scope: Scope,
+        self, buffers: Ints, runs: Ints, moments: Sequence[int], size: int, category: Category, scope: Scope
     ) -> None:
-        """Books buffers, one for each instance, when some instructions of a code begin or end."""
-        first = event * self.moments.count + self.moments.first[runs.number]
-        moments = tuple(first + instruction for instruction in instructions)
+        """Books buffers, one for each run, at some moments."""
         shared = _IF_SEVERAL if scope is Scope.MICRO_BATCH else _ALONE
         if scope is Scope.KEPT and size < 0:
             shared = _SHARED
-        kind, label = _KINDS[category], self.scopes[scope]
-        self.groups.append(_Group(buffers, runs.runs, moments, kind, size, label, shared))
-
-    # -- rows ---------------------------------------------------------------------------------------------
+        label = _LABELLED.index(Scope.MICRO_BATCH if scope is Scope.LOCAL else scope)
+        self.groups.append(_Group(buffers, runs, moments, _KINDS[category], size, label, shared))
 
     def _rows(self) -> AllocationLog:
         """The rows of all groups, in the order of logs."""
@@ -198,13 +162,17 @@ class StageAllocations:
         _, places = rows_of_lists(offsets(self.lengths), runs)
         lengths = np.array(self.lengths)[runs]
         listed = np.concatenate(self.listed)
-        every = np.concatenate([self.labels[scope][listed] for scope in self.scopes]).astype(np.int32)
+        linked, one_step = self.linked, self.linked.one_step
+        by_scope = [np.append(linked.every_step(one_step.labels(scope)), -1)[listed] for scope in _LABELLED]
         moments, first = self._moments(of_group, lengths, np.concatenate(self.strides)[places])
         seen = np.flatnonzero(np.repeat(shared, lengths))
-        steps = listed[places[seen]] // max(1, len(self.linked.one_step))
+        steps = listed[places[seen]] // max(1, len(one_step))
         places += np.repeat(labels * len(listed), lengths)
         repeated: Any = (kinds.astype(np.int8), sizes, buffers.astype(np.int32))
-        columns = (*(np.repeat(column, lengths) for column in repeated), every[places])
+        columns = (
+            *(np.repeat(column, lengths) for column in repeated),
+            np.concatenate(by_scope).astype(np.int32)[places],
+        )
         return _together(AllocationLog(self.moments, moments, first, *columns), seen, steps)
 
     def _moments(self, of_group: Ints, lengths: Ints, inside: Ints) -> tuple[Ints, Ints]:

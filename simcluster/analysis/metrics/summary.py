@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from simcluster.analysis.memory_usage import RULE, overall_verdict
 from simcluster.analysis.timeline import PARTS, WAITS, StepBreakdown, break_down
 from simcluster.engine import Timing
 from simcluster.model import Flops
-from simcluster.number_arrays import Floats
+from simcluster.number_arrays import Floats, Ints
 from simcluster.plan import Task
 from simcluster.program import HostCalls, PlacedProgram, call_counts, sent_bytes
 from simcluster.work import DType
@@ -151,10 +151,9 @@ def _step(placed: PlacedProgram, timing: Timing, steps: int) -> StepBreakdown:
     return break_down(placed.program, timing, placed.num_stages).of(lambda ns: ns * (1e-9 / steps))
 
 
-def _mean_over(sizes: Iterable[int]) -> Callable[[Floats], float]:
+def _mean_over(sizes: Sequence[int] | Ints) -> Callable[[Floats], float]:
     """What gives the mean over ranks of a figure by class, of which there are so many ranks each."""
-    ranks = np.array(sizes, dtype=np.float64)
-    return lambda values: float((values * ranks).sum() / ranks.sum())
+    return lambda values: float(np.average(values, weights=sizes))
 
 
 def _groups(placed: PlacedProgram, cut: StepBreakdown) -> list[dict[str, Any]]:

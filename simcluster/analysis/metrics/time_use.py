@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.analysis.timeline import exposed_times
+from simcluster.analysis.timeline import Place, exposed_times
 from simcluster.cluster import Device
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import GroupTiming, Timing
@@ -22,10 +22,6 @@ _BOUNDS = ("arithmetic", "memory", "launch")
 
 _MATRIX = (Kernel.GEMM, Kernel.CONV, Kernel.ATTENTION)
 """Kernels that run on the matrix units where the device has some."""
-
-
-Place = tuple[int, int]
-"""A code, and an instruction of it."""
 
 
 def time_use_document(placed: PlacedProgram, timing: Timing, steps: int) -> dict[str, Any]:
@@ -41,6 +37,11 @@ def time_use_document(placed: PlacedProgram, timing: Timing, steps: int) -> dict
     return {**use.kernels(), "collectives": use.collectives()}
 
 
+def _sums(width: int) -> Any:
+    """A field of sums, each of so many integers."""
+    return field(default_factory=lambda: defaultdict(lambda: np.zeros(width, dtype=np.int64)))
+
+
 @dataclass
 class _TimeUse:
     """Sums are of integers, and what is made of them in the order of the Program: how classes are grouped
@@ -53,9 +54,9 @@ class _TimeUse:
     """Seconds per rank and step that a nanosecond of all ranks and steps is."""
     step: float
     """Seconds of a step."""
-    spent: dict[tuple[Place, Device], Ints] = field(default_factory=dict)
+    spent: dict[tuple[Place, Device], Ints] = _sums(4)
     """By instruction and device as its file has it: what kernels take by what bounds them, and how many."""
-    moved: dict[Place, Ints] = field(default_factory=dict)
+    moved: dict[Place, Ints] = _sums(2)
     """By instruction: how long it is under way, and how often."""
 
     def add_group(self, group: GroupTiming) -> None:
@@ -71,8 +72,7 @@ class _TimeUse:
             np.add.at(of_meeting, begun.meeting, sizes)
             under_way[entries] = group.ends[entries] @ sizes - begun.times @ of_meeting
         for place, spent, count in group.group.part.sums_by_place(under_way):
-            known = self.moved.setdefault(place, np.zeros(2, dtype=np.int64))
-            known += spent, count * int(sizes.sum())
+            self.moved[place] += spent, count * int(sizes.sum())
 
     def _add_kernels(self, group: GroupTiming, sizes: Ints, device: Device) -> None:
         for code, executions in group.group.part.by_code().items():
@@ -83,8 +83,7 @@ class _TimeUse:
             count = int(sizes.sum()) * len(executions)
             for place, instruction in enumerate(block.instructions):
                 if instruction.action is InstructionKind.COMPUTE and runs_kernels(instruction):
-                    known = self.spent.setdefault(((code, place), device), np.zeros(4, dtype=np.int64))
-                    known += np.append(spent[place], count)
+                    self.spent[(code, place), device] += np.append(spent[place], count)
 
     def kernels(self) -> dict[str, list[dict[str, Any]]]:
         """What ``operators`` take, with the kernel that they spend most in, and ``kernels``."""

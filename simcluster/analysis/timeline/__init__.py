@@ -10,7 +10,7 @@ from simcluster.analysis.timeline.event_index import (
     InstructionTimes,
     instruction_times,
 )
-from simcluster.analysis.timeline.exposed_collectives import exposed_times
+from simcluster.analysis.timeline.exposed_collectives import Place, exposed_times
 from simcluster.analysis.timeline.idle_gaps import find_idle_gaps
 from simcluster.analysis.timeline.step_breakdown import PARTS, WAITS, StepBreakdown, break_down
 
@@ -22,6 +22,7 @@ __all__ = [
     "WAITS",
     "EventIndex",
     "InstructionTimes",
+    "Place",
     "StepBreakdown",
     "break_down",
     "exposed_times",

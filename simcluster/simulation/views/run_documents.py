@@ -117,7 +117,7 @@ def _classes(built: BuiltScenario) -> list[dict[str, Any]]:
             "ranks": classes.sizes[index],
             "members": ranks_text(by_class[index].tolist()),
             "next_class": classes.next_stage[index][0] if index in classes.next_stage else None,
-            "device": built.cluster.device(rank).name,
+            "device": built.placed.devices[index].name,
             **({"program": built.program.role_of(rank)} if _have_roles(built) else {}),
             **_trained(built, rank),
             **({"changed": why[index]} if index in why else {}),

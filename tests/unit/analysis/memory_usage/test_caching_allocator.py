@@ -26,7 +26,7 @@ class Allocator:
 
     def __init__(self, name="torch"):
         rules = [pool_rules(pool) for pool in AllocatorSpec.load(name).pools]
-        self.allocator = CachingAllocator.of(rules, NAMES)
+        self.allocator = CachingAllocator(rules, NAMES)
         self.numbers, self.sizes = {}, {}
 
     @property
