@@ -103,6 +103,11 @@ class Kernel(enum.StrEnum):
 MATRIX_KERNELS = (Kernel.GEMM, Kernel.ATTENTION, Kernel.CONV)
 """The kernels of matrix units."""
 
+TRITON_RELEASE = 100
+"""What stands for Triton's copy of FlashAttention where releases of attention kernels have numbers: 1 is
+FlashAttention (arXiv 2205.14135), 2 is FlashAttention-2 (arXiv 2307.08691). FlashAttention has no release of
+this number."""
+
 
 @dataclass(frozen=True, slots=True)
 class Work:

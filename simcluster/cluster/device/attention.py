@@ -21,9 +21,9 @@ class AttentionModel:
     """Speed of the masked kernel, per FLOP it counts, against the unmasked one."""
     backward: float
     """Speed of the backward kernel against the forward one, per FLOP."""
-    earlier: tuple[tuple[int, float], ...] = ()
-    """By release, the speed of older kernels that a framework may still run, against this one; others are as
-    fast."""
+    earlier: tuple[tuple[int, EfficiencyCurve], ...] = ()
+    """By release, the speed of older kernels that a framework may still run, against this one, over the head
+    dim; others are as fast."""
     backward_tile: int = 0
     """Keys of one block of the backward kernel, which cuts them instead of queries; 0: as ``tile``."""
     start: float = 0.0
@@ -56,7 +56,8 @@ class AttentionModel:
         it is counted.
         """
         rate = peak * self._share(skv, d) * (self.backward if backward else 1.0)
-        rate *= dict(self.earlier).get(release, 1.0)
+        older = dict(self.earlier).get(release)
+        rate *= older.at(d) if older else 1.0
         tile = (self.backward_tile or self.tile) if backward else self.tile
         blocks = b * h * -(-sq // tile)
         if not blocks:

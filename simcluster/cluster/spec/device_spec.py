@@ -36,7 +36,7 @@ from simcluster.document import (
     Section,
 )
 from simcluster.registry import data_files
-from simcluster.work import DType, Kernel
+from simcluster.work import TRITON_RELEASE, DType, Kernel
 
 NumberFormat: TypeAlias = Literal[
     "fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4", "mxfp4", "int8"
@@ -164,8 +164,13 @@ class ForwardSpec(Section):
 class EarlierSpec(Section):
     """A kernel of an earlier release, which a framework may still use."""
 
-    release: PositiveInt
-    """The release: 1 is FlashAttention (arXiv 2205.14135), 2 is FlashAttention-2 (arXiv 2307.08691)."""
+    release: PositiveInt | Literal["triton"]
+    """The release: 1 is FlashAttention (arXiv 2205.14135), 2 is FlashAttention-2 (arXiv 2307.08691);
+    ``triton`` is Triton's copy of the first one."""
+
+    head_dim: PositiveInt | None = None
+    """The head dim at which it is that fast; a release with several head dims has an entry for each, and
+    between two of them the speed is interpolated. If absent, it is that fast at every head dim."""
 
     speed: Figure[Fraction]
     """Its speed relative to the kernel described here."""
@@ -203,6 +208,13 @@ class AttentionSpec(Section):
         dims = [forward.head_dim for forward in self.forward]
         if dims != sorted(set(dims)):
             raise Refused("the head dims must rise from one to the next", path="forward")
+        for older in {older.release for older in self.earlier}:
+            dims = [entry.head_dim or 0 for entry in self.earlier if entry.release == older]
+            if len(dims) > 1 and (0 in dims or dims != sorted(set(dims))):
+                raise Refused(
+                    f"the entries of release {older} each need a head_dim, rising from one to the next",
+                    path="earlier",
+                )
         return self
 
     def build(self, cores: int) -> AttentionModel:
@@ -215,7 +227,19 @@ class AttentionSpec(Section):
             ),
             causal=self.causal.value,
             backward=self.backward.value,
-            earlier=tuple((older.release, older.speed.value) for older in self.earlier),
+            earlier=tuple(
+                (
+                    TRITON_RELEASE if release == "triton" else release,
+                    EfficiencyCurve(
+                        tuple(
+                            (float(entry.head_dim or 1), entry.speed.value)
+                            for entry in self.earlier
+                            if entry.release == release
+                        )
+                    ),
+                )
+                for release in dict.fromkeys(entry.release for entry in self.earlier)
+            ),
             backward_tile=self.backward_tile.value if self.backward_tile else 0,
             start=self.start.value if self.start else 0.0,
             narrow=_value(self.narrow, 0.0),

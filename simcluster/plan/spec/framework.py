@@ -282,8 +282,8 @@ class FrameworkProfile(CatalogSection):
 
     attention: AttentionKernels = AttentionKernels.FLASH
     """``flash``: one fused kernel that stores no scores, the best that the device has; ``flash_1``,
-    ``flash_2``: that of a release of FlashAttention; ``unfused``: separate kernels for matmuls, softmax and
-    dropout."""
+    ``flash_2``: that of a release of FlashAttention; ``flash_triton``: Triton's copy of the first one;
+    ``unfused``: separate kernels for matmuls, softmax and dropout."""
 
     latent_head_multiple: Annotated[NonNegativeInt, Phrase(latent_heads_words)] = 0
     """Latent attention in one kernel: queries, keys and values are filled with zeros to heads of a multiple

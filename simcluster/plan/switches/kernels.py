@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simcluster.plan.switches.switch import FrameworkSwitch
-from simcluster.work import Kernel
+from simcluster.work import TRITON_RELEASE, Kernel
 
 
 class UpdateKernels(FrameworkSwitch, kind="optimizer"):
@@ -31,6 +31,11 @@ class AttentionKernels(FrameworkSwitch, kind="attention"):
     FLASH = "flash", "attention in one kernel"
     FLASH_1 = "flash_1", "attention by FlashAttention's first release", {"releases": {Kernel.ATTENTION: 1}}
     FLASH_2 = "flash_2", "attention by FlashAttention-2", {"releases": {Kernel.ATTENTION: 2}}
+    FLASH_TRITON = (
+        "flash_triton",
+        "attention by Triton's copy of FlashAttention",
+        {"releases": {Kernel.ATTENTION: TRITON_RELEASE}},
+    )
     UNFUSED = "unfused", "unfused attention (separate matmuls, softmax and dropout)"
 
 

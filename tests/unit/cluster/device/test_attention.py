@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from simcluster.cluster import load_device
+from simcluster.cluster import ClusterSpec, load_device
 from simcluster.cluster.device.attention import AttentionModel
 from simcluster.cluster.device.rates import EfficiencyCurve
+from simcluster.document import validate_data
+from simcluster.errors import ScenarioError
 from simcluster.work import DType, Kernel, Work
 
 MODEL = AttentionModel(
@@ -80,9 +82,12 @@ def test_nothing_to_do_takes_no_time():
 
 
 def test_kernels_of_earlier_releases_are_slower_where_that_is_known():
-    device = replace(MODEL, earlier=((1, 0.25), (2, 0.5)))
+    speeds = EfficiencyCurve(((64, 0.25), (256, 0.75))), EfficiencyCurve(((1, 0.5),))
+    device = replace(MODEL, earlier=((1, speeds[0]), (2, speeds[1])))
     times = [device.seconds(1, 10, 1280, 2048, 64, False, False, 10**9, 1e12, n) for n in (0, 1, 2, 3)]
     assert times == pytest.approx([times[0], 4 * times[0], 2 * times[0], times[0]])
+    older, newest = (device.seconds(1, 10, 1280, 2048, 128, False, False, 10**9, 1e12, n) for n in (1, 0))
+    assert older == pytest.approx(2 * newest)
 
 
 def tflops(
@@ -128,3 +133,23 @@ def test_a100_causal_by_the_number_of_heads(heads, forward, backward):
     assert share == pytest.approx(forward, rel=0.15)
     share = tflops("a100-pcie-80", 1, heads, 4096, 128, causal=True, backward=True) / 312
     assert share == pytest.approx(backward, rel=0.09)
+
+
+@pytest.mark.parametrize(
+    ("d", "s", "measured"),
+    [(64, 1024, 70), (64, 4096, 87), (128, 2048, 69), (128, 4096, 76), (128, 8192, 80)],
+)
+def test_a100_with_the_first_release_as_in_the_flashattention_2_paper(d, s, measured):
+    # arXiv 2307.08691, figures in Dao-AILab/flash-attention: causal, 16k tokens, hidden size 2048, both ways.
+    forward, backward = (
+        tflops("a100-sxm-80", 16384 // s, 2048 // d, s, d, causal=True, backward=back, release=1)
+        for back in (False, True)
+    )
+    assert 3.5 / (1 / forward + 2.5 / backward) == pytest.approx(measured, rel=0.07)
+
+
+def test_entries_of_one_release_need_head_dims():
+    entries = [{"release": 1, "speed": 0.5}, {"release": 1, "head_dim": 64, "speed": 0.6}]
+    given = {"use": "dgx-a100", "device": {"use": "a100-sxm-80", "attention": {"earlier": entries}}}
+    with pytest.raises(ScenarioError, match="the entries of release 1 each need a head_dim"):
+        validate_data({"host": given}, ClusterSpec)
