@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
-from simcluster.engine.linking.code_entries import NOTHING, CodeEntries
+from simcluster.engine.linking.code_entries import CodeEntries
 from simcluster.number_arrays import Ints, offsets
 from simcluster.program import COMPUTE, Program
 
@@ -19,9 +19,8 @@ PARTS = 3
 class EntryTypes:
     """The entries of a communication stream by what they do.
 
-    ``places`` [kinds] are (code, instruction). ``which`` [entries] of these each does (``NOTHING``: it only
-    waits), and its ``ordinals`` [entries]: those who meet in it meet for so many-th time on this stream, from
-    0.
+    ``places`` [kinds] are (code, instruction). ``which`` [entries] of these each does, and its ``ordinals``
+    [entries]: those who meet in it meet for so many-th time on this stream, from 0.
     """
 
     places: list[tuple[int, int]]
@@ -30,13 +29,12 @@ class EntryTypes:
 
     @classmethod
     def of(cls, program: Program, code_of: Ints, execution: Ints, instruction: Ints) -> EntryTypes:
-        """Those of a stream whose entries do an ``instruction`` (``NOTHING``: they only wait) of the code of
-        an ``execution``; ``code_of`` has those of all executions.
+        """Those of a stream whose entries do an ``instruction`` of the code of an ``execution``; ``code_of``
+        has those of all executions.
         """
-        meeting = np.flatnonzero(instruction != NOTHING)
         used, codes = np.unique(code_of, return_inverse=True)
         longest = int(instruction.max(initial=0)) + 1
-        keys = codes[execution[meeting]] * longest + instruction[meeting]
+        keys = codes[execution] * longest + instruction
         # Kinds are numbered as they come: of equal keys the first, written last, stays.
         first = np.full(len(used) * longest, len(keys))
         first[keys[::-1]] = np.arange(len(keys))[::-1]
@@ -44,12 +42,11 @@ class EntryTypes:
         number_of = np.empty_like(first)
         number_of[known] = np.arange(len(known))
         places = list(zip(used[known // longest].tolist(), (known % longest).tolist(), strict=True))
-        which = np.full(len(instruction), NOTHING, dtype=np.int64)
-        which[meeting] = number_of[keys]
-        ordinals = np.zeros(len(instruction), dtype=np.int64)
+        which = number_of[keys]
+        ordinals = np.zeros_like(which)
         axes = [program.codes[code].instructions[index].group for code, index in places]
         for group in dict.fromkeys(axes):
-            own = meeting[np.array([other == group for other in axes])[which[meeting]]]
+            own = np.flatnonzero(np.array([other == group for other in axes])[which])
             ordinals[own] = np.arange(len(own))
         return cls(places, which, ordinals)
 
@@ -58,8 +55,8 @@ class EntryTypes:
 class Segments:
     """Kernels that run one after another without anybody waiting in between.
 
-    ``which`` [entries] is the segment of an entry, ``NOTHING`` where it only waits; ``first`` [segments + 1]
-    is the first kernel of each segment, of those that all ``kernels`` are: (code, its instructions).
+    ``which`` [entries] is the segment of an entry; ``first`` [segments + 1] is the first kernel of each
+    segment, of those that all ``kernels`` are: (code, its instructions).
     """
 
     which: Ints
@@ -71,22 +68,19 @@ class Segments:
         """Those of a stream of this ``length``; ``runs`` are (code, its entries, where each of its executions
         begins on the stream).
         """
-        which = np.full(length, NOTHING, dtype=np.int64)
+        which = np.zeros(length, dtype=np.int64)
         counts = [np.zeros(0, dtype=np.int64)]
         kernels: list[tuple[int, Ints]] = []
         known = 0
         for code, entries, begins in runs:
             if COMPUTE not in entries.streams:
                 continue
-            local = entries.streams.index(COMPUTE)
-            own = np.flatnonzero(entries.stream_of == local)
+            own = np.flatnonzero(entries.stream_of == entries.streams.index(COMPUTE))
             kernels.append((code, own))
-            used, sizes = np.unique(entries.entry[own], return_counts=True)
-            numbers = np.full(len(entries.tracks[local]), NOTHING, dtype=np.int64)
-            numbers[used] = known + np.arange(len(used))
-            known += len(used)
-            counts.append(sizes)
-            which[begins[:, None] + np.arange(len(numbers))] = numbers
+            counts.append(np.bincount(entries.entry[own]))
+            numbers = np.arange(len(counts[-1]))
+            which[begins[:, np.newaxis] + numbers] = known + numbers
+            known += len(numbers)
         return cls(which, offsets(np.concatenate(counts)), tuple(kernels))
 
     def __len__(self) -> int:

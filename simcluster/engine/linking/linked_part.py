@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,22 +15,14 @@ from simcluster.engine.linking.entry_types import EntryTypes, Segments
 from simcluster.number_arrays import Ints, offsets
 from simcluster.program import COMPUTE, BlockExecution, Executions, Program
 
-BARRIER = -1
-"""The execution of an entry that only waits."""
-
 
 @dataclass(frozen=True)
 class LinkedStream:
-    """The entries of one stream over the whole run.
-
-    Columns as in ``StreamEntries``, with ``wait_stream`` an index into the part's streams and
-    ``wait_position`` absolute; ``execution`` is the index of the execution (``BARRIER`` for entries that only
-    wait).
+    """The entries of one stream over the whole run: by entry the ``meeting``, as in ``CodeEntries``, and the
+    index of its ``execution``.
     """
 
     name: str
-    wait_stream: Ints
-    wait_position: Ints
     meeting: Ints
     execution: Ints
 
@@ -39,16 +32,19 @@ class LinkedStream:
 
 @dataclass(frozen=True)
 class LinkedPart:
-    """What all classes that run a part do, whatever it costs them: the streams, and for each execution the
-    position of its first entry on each stream.
+    """What all classes that run a part do, whatever it costs them: the streams, what their entries wait for,
+    and for each execution the position of its first entry on each stream.
 
-    ``codes`` are those that the part runs; ``bases`` has shape [executions, streams]: the executions of
-    ``one_step``, once for each of ``steps``.
+    ``codes`` are those that the part runs. Entry n of all streams, one stream after another, waits for the
+    entries ``awaited[first_wait[n]:first_wait[n + 1]]`` of other streams, and for that before on its own.
+    ``bases`` has shape [executions, streams]: the executions of ``one_step``, once for each of ``steps``.
     """
 
     program: Program
     codes: Mapping[int, CodeEntries]
     streams: tuple[LinkedStream, ...]
+    first_wait: Ints
+    awaited: Ints
     bases: Ints
     one_step: Executions
     steps: int
@@ -105,12 +101,21 @@ class LinkedPart:
         """The entries of a stream among those of all."""
         return slice(*self.begins[number : number + 2].tolist())
 
+    def waits_of(self, entries: Ints) -> Iterator[tuple[Ints, Ints]]:
+        """What some entries wait for: the first wait of each, then the second ones, and so on. Yields places
+        in ``entries``, and for each of them the awaited entry.
+        """
+        first, last = self.first_wait[entries], self.first_wait[entries + 1]
+        places = np.flatnonzero(first < last)
+        while len(places):
+            yield places, self.awaited[first[places]]
+            first += 1
+            places = places[first[places] < last[places]]
+
     @cached_property
-    def awaited(self) -> Ints:
-        """By entry of all streams the one that it waits for, or ``NOTHING``."""
-        other = np.concatenate([stream.wait_stream for stream in self.streams])
-        position = np.concatenate([stream.wait_position for stream in self.streams])
-        return np.where(other == NOTHING, NOTHING, self.begins[other] + position - 1)
+    def stream_of(self) -> Ints:
+        """By entry of all streams its stream."""
+        return np.repeat(np.arange(len(self.streams)), np.diff(self.begins))
 
     @cached_property
     def previous(self) -> Ints:
@@ -120,12 +125,12 @@ class LinkedPart:
         return previous
 
     @cached_property
-    def communicates(self) -> Ints:
-        """By entry of all streams its stream, if it communicates; ``NOTHING`` of kernels and mere waits."""
-        streams = np.full(self.num_entries, NOTHING)
-        for number, own, kinds in self.communication():
-            streams[own] = np.where(kinds.which == NOTHING, NOTHING, number)
-        return streams
+    def does(self) -> Ints:
+        """By entry of all streams its segment, or its kind of communication on its stream."""
+        numbers = range(len(self.streams))
+        return np.concatenate(
+            [(self.segments if n == self.compute else self.kinds(n)).which for n in numbers]
+        )
 
     @cached_property
     def segments(self) -> Segments:
@@ -150,13 +155,14 @@ class LinkedPart:
     def sums_by_place(self, of_entry: Ints) -> Iterator[tuple[tuple[int, int], int, int]]:
         """Every (code, instruction) of communication, the sum of what its entries have, and their number."""
         for _, entries, kinds in self.communication():
-            # Those that only wait are counted last.
-            sums = np.zeros(len(kinds.places) + 1, dtype=np.int64)
+            sums = np.zeros(len(kinds.places), dtype=np.int64)
             np.add.at(sums, kinds.which, of_entry[entries])
-            counts = np.bincount(kinds.which + 1, minlength=len(sums))[1:]
-            yield from zip(kinds.places, sums[:-1].tolist(), counts.tolist(), strict=True)
+            yield from zip(kinds.places, sums.tolist(), np.bincount(kinds.which).tolist(), strict=True)
 
     @cached_property
-    def waits(self) -> Sequence[tuple[list[int], list[int]]]:
-        """By stream what every entry waits for: the stream, and how many entries of it must have ended."""
-        return [(stream.wait_stream.tolist(), stream.wait_position.tolist()) for stream in self.streams]
+    def waits(self) -> Sequence[Sequence[Sequence[tuple[int, int]]]]:
+        """By stream and entry what it waits for: streams, and how many entries of each must have ended."""
+        stream = self.stream_of[self.awaited]
+        rows = list(zip(stream.tolist(), (self.awaited - self.begins[stream] + 1).tolist(), strict=True))
+        waits = [rows[first:last] for first, last in pairwise(self.first_wait.tolist())]
+        return [waits[self.entries(number)] for number in range(len(self.streams))]

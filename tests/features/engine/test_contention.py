@@ -179,7 +179,7 @@ def test_a_link_without_capacity_is_named_as_what_holds_the_program():
 
 def communication(env, net, moves, meetings, after=None):
     stream = Stream(env, len(moves))
-    waits = [(after, 1), *[AT_ONCE] * (len(moves) - 1)]
+    waits = [[(after, 1)] if after else AT_ONCE, *[AT_ONCE] * (len(moves) - 1)]
     does = [
         partial((meeting or Meeting(net)).attend, move) for move, meeting in zip(moves, meetings, strict=True)
     ]
