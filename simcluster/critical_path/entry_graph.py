@@ -118,9 +118,9 @@ class EntryGraph:
             classes[places] = np.array(block.timing.group.indices)[column]
         return classes
 
-    def waits_of(self, entry: int) -> Ints:
+    def waits_of(self, entry: int) -> list[int]:
         """The entries of other streams that one waits for."""
-        return self.awaited[self.first_wait[entry] : self.first_wait[entry + 1]]
+        return list(self.awaited[self.first_wait[entry] : self.first_wait[entry + 1]].tolist())
 
     @cached_property
     def members(self) -> Ints:

@@ -83,9 +83,9 @@ class _EntryBuilder:
             self.entry.append(len(entries) - 1)
             if kernel:
                 open_segment = index not in awaited
-        meetings, waits = tuple(map(_ints, self.meetings)), tuple(self.waits)
+        of_entries = tuple(map(_ints, self.meetings)), tuple(self.waits)
         places = _ints(self.stream_of), _ints(self.entry)
-        return CodeEntries(self.code.streams, meetings, waits, *places, self._incoming(), self._outgoing())
+        return CodeEntries(self.code.streams, *of_entries, *places, self._incoming(), self._outgoing())
 
     def _waits(self, stream: int, instruction: Instruction) -> list[tuple[int, int]]:
         """(Stream, entry) of what this instruction waits for and is not implied."""
