@@ -162,14 +162,12 @@ class _Meetings:
         known: dict[Who, int] = {}
         entries, who, ordinal = ([np.zeros(0, dtype=np.int64)] for _ in range(3))
         for block in blocks:
-            for _, rows, kinds in block.part.communication():
-                if not kinds.places:
-                    continue
-                met = self._met(block, kinds.places, known)[kinds.which]
+            for number, rows, stream in block.part.communication():
+                met = self._met(block, stream.kinds, known)[stream.which]
                 row, column = np.nonzero(met != NOTHING)
                 entries.append(block.first + (rows.start + row) * block.width + column)
                 who.append(met[row, column])
-                ordinal.append(kinds.ordinals[row])
+                ordinal.append(block.part.turns(number)[row])
         count = np.concatenate(ordinal)
         return np.concatenate(entries), np.concatenate(who) * (int(count.max(initial=0)) + 1) + count
 

@@ -55,7 +55,7 @@ def linked_one_by_one(program, part, codes, steps):
             other = code.streams[other]
             wait(code.streams[stream], entry, other, begins[-1][other] + position + 1)
         for stream, meetings in zip(code.streams, code.meetings, strict=True):
-            for entry, meeting in enumerate(meetings.tolist()):
+            for entry, meeting in enumerate(meetings):
                 entries[stream].append((index, meeting, list(waits[stream, entry].items())))
         for slot, where, position, adds in code.outgoing:
             name = plan.buffer(run.instance, slots[slot].name), run.label(slots[slot].scope)

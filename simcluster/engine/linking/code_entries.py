@@ -31,7 +31,7 @@ class CodeEntries:
     """
 
     streams: tuple[str, ...]
-    meetings: tuple[Ints, ...]
+    meetings: tuple[Sequence[int], ...]
     waits: tuple[tuple[int, int, int, int], ...]
     stream_of: Ints
     entry: Ints
@@ -83,7 +83,7 @@ class _EntryBuilder:
             self.entry.append(len(entries) - 1)
             if kernel:
                 open_segment = index not in awaited
-        of_entries = tuple(map(_ints, self.meetings)), tuple(self.waits)
+        of_entries = tuple(self.meetings), tuple(self.waits)
         places = _ints(self.stream_of), _ints(self.entry)
         return CodeEntries(self.code.streams, *of_entries, *places, self._incoming(), self._outgoing())
 

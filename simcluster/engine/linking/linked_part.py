@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from functools import cached_property
 from itertools import pairwise
 
@@ -11,20 +10,21 @@ import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.linking.code_entries import NOTHING, CodeEntries
-from simcluster.engine.linking.entry_types import EntryTypes, Segments
+from simcluster.engine.linking.segments import Segments
 from simcluster.number_arrays import Ints, offsets
 from simcluster.program import COMPUTE, BlockExecution, Executions, Program
 
 
 @dataclass(frozen=True)
 class LinkedStream:
-    """The entries of one stream over the whole run: by entry the ``meeting``, as in ``CodeEntries``, and the
-    index of its ``execution``.
+    """The entries of one stream over the whole run: by entry the index of its ``execution``, and which of the
+    ``kinds`` it is. These are (code, instruction) of communication, (code, ``NOTHING``) of segments.
     """
 
     name: str
-    meeting: Ints
     execution: Ints
+    which: Ints
+    kinds: Sequence[tuple[int, int]]
 
     def __len__(self) -> int:
         return len(self.execution)
@@ -48,7 +48,6 @@ class LinkedPart:
     bases: Ints
     one_step: Executions
     steps: int
-    _kinds: dict[int, EntryTypes] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def executions(self) -> tuple[BlockExecution, ...]:
@@ -126,38 +125,38 @@ class LinkedPart:
 
     @cached_property
     def does(self) -> Ints:
-        """By entry of all streams its segment, or its kind of communication on its stream."""
-        numbers = range(len(self.streams))
-        return np.concatenate(
-            [(self.segments if n == self.compute else self.kinds(n)).which for n in numbers]
-        )
+        """By entry of all streams which of the kinds of its stream it is."""
+        return np.concatenate([stream.which for stream in self.streams])
 
     @cached_property
     def segments(self) -> Segments:
         """The entries of the compute stream."""
-        begins = self.bases[:, self.compute]
-        runs = [(code, self.codes[code], begins[places]) for code, places in self.by_code().items()]
-        return Segments.of(runs, len(self.streams[self.compute]))
+        return Segments.of(self.codes, self.streams[self.compute].which)
 
-    def kinds(self, number: int) -> EntryTypes:
-        """What the entries of a communication stream do."""
-        if number not in self._kinds:
-            stream = self.streams[number]
-            self._kinds[number] = EntryTypes.of(self.program, self.code_of, stream.execution, stream.meeting)
-        return self._kinds[number]
-
-    def communication(self) -> Iterator[tuple[int, slice, EntryTypes]]:
-        """The streams of communication: the number of each, its entries among those of all, what they do."""
-        for number in range(len(self.streams)):
+    def communication(self) -> Iterator[tuple[int, slice, LinkedStream]]:
+        """The streams of communication, with their numbers and their entries among those of all."""
+        for number, stream in enumerate(self.streams):
             if number != self.compute:
-                yield number, self.entries(number), self.kinds(number)
+                yield number, self.entries(number), stream
+
+    def turns(self, number: int) -> Ints:
+        """By entry of a communication stream: those who meet in it do so for so many-th time on the stream,
+        from 0.
+        """
+        stream = self.streams[number]
+        groups = [self.program.codes[code].instructions[index].group for code, index in stream.kinds]
+        turns = np.zeros_like(stream.which)
+        for group in dict.fromkeys(groups):
+            own = np.flatnonzero(np.array([other == group for other in groups])[stream.which])
+            turns[own] = np.arange(len(own))
+        return turns
 
     def sums_by_place(self, of_entry: Ints) -> Iterator[tuple[tuple[int, int], int, int]]:
         """Every (code, instruction) of communication, the sum of what its entries have, and their number."""
-        for _, entries, kinds in self.communication():
-            sums = np.zeros(len(kinds.places), dtype=np.int64)
-            np.add.at(sums, kinds.which, of_entry[entries])
-            yield from zip(kinds.places, sums.tolist(), np.bincount(kinds.which).tolist(), strict=True)
+        for _, entries, stream in self.communication():
+            sums = np.zeros(len(stream.kinds), dtype=np.int64)
+            np.add.at(sums, stream.which, of_entry[entries])
+            yield from zip(stream.kinds, sums.tolist(), np.bincount(stream.which).tolist(), strict=True)
 
     @cached_property
     def waits(self) -> Sequence[Sequence[Sequence[tuple[int, int]]]]:

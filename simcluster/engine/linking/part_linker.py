@@ -17,7 +17,7 @@ from simcluster.engine.linking.linked_part import LinkedPart, LinkedStream
 from simcluster.engine.linking.produced_buffers import waits_for_buffers
 from simcluster.engine.linking.row_lists import RowLists
 from simcluster.engine.linking.waits import needed_waits
-from simcluster.number_arrays import Ints, offsets
+from simcluster.number_arrays import Ints, offsets, rows_of_lists
 from simcluster.program import COMPUTE, SENDER_OF, TRANSFER_STREAMS, Program
 
 
@@ -60,19 +60,18 @@ class _Linker:
         ]
         streams = tuple(self._stream(name, number) for name, number in self.numbers.items())
         waits = needed_waits(kinds, self.begins)
-        return LinkedPart(
-            self.program, self.entries, streams, *waits, self.bases, self.plan.columns, self.steps
-        )
+        codes = {code: self.entries[code] for code in self.codes}
+        return LinkedPart(self.program, codes, streams, *waits, self.bases, self.plan.columns, self.steps)
 
     def _stream(self, name: str, number: int) -> LinkedStream:
         """The entries of a stream."""
-        rows = [np.zeros(0, dtype=np.int64)]
-        for code, own in self.local.items():
-            if number in own:
-                rows.append(self.entries[code].meetings[own.index(number)])
-        lists = RowLists(offsets(self.lengths[:, number]), np.concatenate(rows)[np.newaxis])
-        execution, (meeting,) = lists.of_each(self.which)
-        return LinkedStream(name, meeting, execution)
+        kinds = [
+            (code, instruction)
+            for code, own in self.local.items()
+            if number in own
+            for instruction in self.entries[code].meetings[own.index(number)]
+        ]
+        return LinkedStream(name, *rows_of_lists(offsets(self.lengths[:, number]), self.which), kinds)
 
     def _every_step(self, executions: Sequence[int] | Ints) -> Ints:
         """Executions of the first step, and the same of all others."""

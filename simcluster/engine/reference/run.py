@@ -130,7 +130,7 @@ class _Run:
                 inner = attend if moves else None
                 attend = GatedEntries(self.gates, gates, Latch(self.env), inner).attend
             kinds.append(attend)
-        return map(kinds.__getitem__, self.classes.groups[number].part.kinds(which).which.tolist())
+        return map(kinds.__getitem__, self.classes.groups[number].part.streams[which].which.tolist())
 
     def timing(self, *counts: int) -> Timing:
         """What was recorded, with the counts of the network; SimulationError if the run never ended."""

@@ -27,9 +27,9 @@ def told(linked):
     names = [stream.name for stream in linked.streams]
     entries = {
         stream.name: [
-            (execution, meeting, [(names[other], position) for other, position in waits])
-            for execution, meeting, waits in zip(
-                stream.execution.tolist(), stream.meeting.tolist(), waits_of_entries, strict=True
+            (execution, stream.kinds[kind][1], [(names[other], position) for other, position in waits])
+            for execution, kind, waits in zip(
+                stream.execution.tolist(), stream.which.tolist(), waits_of_entries, strict=True
             )
         ]
         for stream, waits_of_entries in zip(linked.streams, linked.waits, strict=True)
@@ -137,22 +137,18 @@ def test_what_comes_of_several_streams_is_waited_for_in_the_order_in_which_they_
 
 @given(programs())
 @settings(max_examples=50, deadline=None)
-def test_entries_are_numbered_by_what_they_do_as_they_come(made):
+def test_entries_are_numbered_by_what_they_do(made):
     linked = link_part(made, 0, entries_of(made.codes), 2)
-    for number, _, kinds in linked.communication():
-        stream, met = linked.streams[number], {}
-        seen = []
-        for execution, index, kind, ordinal in zip(
-            stream.execution.tolist(),
-            stream.meeting.tolist(),
-            kinds.which.tolist(),
-            kinds.ordinals.tolist(),
-            strict=True,
+    for number, _, stream in linked.communication():
+        met, turns = {}, linked.turns(number).tolist()
+        for execution, kind, turn in zip(
+            stream.execution.tolist(), stream.which.tolist(), turns, strict=True
         ):
-            place = linked.executions[execution].code, index
-            group = made.codes[place[0]].instructions[index].group
-            assert kinds.places[kind] == place
-            assert ordinal == met.get(group, 0)
-            met[group] = ordinal + 1
-            seen.append(kind)
-        assert list(dict.fromkeys(seen)) == list(range(len(kinds.places)))
+            code, index = stream.kinds[kind]
+            assert linked.executions[execution].code == code
+            group = made.codes[code].instructions[index].group
+            assert made.codes[code].instructions[index].stream == stream.name
+            assert turn == met.get(group, 0)
+            met[group] = turn + 1
+        assert len(set(stream.kinds)) == len(stream.kinds)
+        assert set(stream.which.tolist()) == set(range(len(stream.kinds)))
