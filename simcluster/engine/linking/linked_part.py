@@ -32,22 +32,28 @@ class LinkedStream:
 
 @dataclass(frozen=True)
 class LinkedPart:
-    """What all classes that run a part do, whatever it costs them: the streams, what their entries wait for,
-    and for each execution the position of its first entry on each stream.
+    """What all classes that run a part do, whatever it costs them.
 
-    ``codes`` are those that the part runs. Entry n of all streams, one stream after another, waits for the
-    entries ``awaited[first_wait[n]:first_wait[n + 1]]`` of other streams, and for that before on its own.
-    ``bases`` has shape [executions, streams]: the executions of ``one_step``, once for each of ``steps``.
+    Entry n of those of all streams, one stream after another, waits for the entries
+    ``awaited[first_wait[n]:first_wait[n + 1]]`` of other streams, and for the one before on its own.
     """
 
     program: Program
+    """What it is a part of."""
     codes: Mapping[int, CodeEntries]
+    """Those that it runs."""
     streams: tuple[LinkedStream, ...]
+    """All that these use, and the compute stream."""
     first_wait: Ints
+    """By entry of all streams its first wait; one more at the end."""
     awaited: Ints
+    """By wait an entry of all streams."""
     bases: Ints
+    """The position of the first entry of each execution [executions, streams]."""
     one_step: Executions
+    """The executions of one step."""
     steps: int
+    """How often they are run."""
 
     @cached_property
     def executions(self) -> tuple[BlockExecution, ...]:
