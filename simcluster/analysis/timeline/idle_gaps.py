@@ -81,12 +81,13 @@ def find_idle_gaps(timings: Sequence[ClassTiming], end: int, stage_axis: str, nu
 
 class _Waits(NamedTuple):
     """Entries of the compute stream that wait for others, among those of all streams; ``awaited`` is what
-    each waits for, and ``turn`` numbers these waits of one entry.
+    each waits for, ``turn`` numbers these waits of one entry, and ``more`` are behind it.
     """
 
     entry: Ints
     awaited: Ints
     turn: Ints
+    more: Ints
 
 
 @dataclass(frozen=True)
@@ -127,8 +128,8 @@ class GroupGaps:
         for turn in range(1, int(rows.turn.max()) + 1):
             later = np.flatnonzero(rows.turn == turn)
             before[later] = np.maximum(before[later - 1], over[later - 1])
-        several = np.flatnonzero(np.diff(rows.entry, append=NOTHING) == 0)
-        over[several] = np.where(over[several] == times.ready(rows.entry[several], every), over[several], 0)
+        early = np.flatnonzero(rows.more)
+        over[early] = np.where(over[early] == times.ready(rows.entry[early], every), over[early], 0)
         until = np.where(over > before, over, since)
         ready, begun = times.begins(rows.awaited, every)
         begun = np.maximum(since, np.minimum(until, begun))
@@ -212,7 +213,8 @@ class GroupGaps:
     @cached_property
     def _waits(self) -> _Waits:
         """What the entries of the compute stream wait for."""
-        kernels = np.arange(self._part.kernels.start, self._part.kernels.stop)
-        owner, waits = rows_of_lists(self._part.first_wait, kernels)
+        kernels, first = np.arange(self._part.kernels.start, self._part.kernels.stop), self._part.first_wait
+        owner, waits = rows_of_lists(first, kernels)
         entry = kernels[owner]
-        return _Waits(entry, self._part.awaited[waits], waits - self._part.first_wait[entry])
+        turn, more = waits - first[entry], first[entry + 1] - waits - 1
+        return _Waits(entry, self._part.awaited[waits], turn, more)
