@@ -49,6 +49,8 @@ def assert_exact(graph, end):
     assert np.array_equal(starts[1:], ends[:-1])
     assert path.causes[0] == PathCause.BEGIN
     assert (path.causes[1:] != PathCause.BEGIN).all()
+    by_stream = path.causes[1:] == PathCause.STREAM
+    assert np.array_equal(graph.previous[path.entries[1:]] == path.entries[:-1], by_stream)
     parts = PathParts.of(graph, path)
     assert parts.spent.sum() == end
     assert (parts.spent > 0).all()

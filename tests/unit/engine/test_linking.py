@@ -135,6 +135,23 @@ def test_what_comes_of_several_streams_is_waited_for_in_the_order_in_which_they_
     assert entries[COMPUTE] == [(4, NOTHING, [("tensor", 1), ("data", 2), ("offload", 1)])]
 
 
+def test_an_execution_waits_only_with_its_own_entries():
+    """Without kernels it makes none wait for transfers; and what the streams of an execution wait for is not
+    posted before it.
+    """
+    slots = [slot("gathered", Scope.STEP)]
+    codes = [
+        block("send", [instruction("send", stream="send_next")], slots),
+        block("gather", [instruction("gather", writes=(0,), stream="data")], slots),
+        block("burn", [instruction("burn")], slots),
+        block("both", [instruction("read", reads=(0,)), instruction("reduce", stream="tensor")], slots),
+    ]
+    runs = [run(0), run(1, wait_for_transfers=True), run(2), run(3, after_streams=(COMPUTE,))]
+    entries, _ = told(link_part(program(codes, runs), 0, entries_of(codes), 1))
+    assert entries[COMPUTE] == [(2, NOTHING, []), (3, NOTHING, [("data", 1)])]
+    assert entries["tensor"] == [(3, 1, [(COMPUTE, 1)])]
+
+
 @given(programs())
 @settings(max_examples=50, deadline=None)
 def test_entries_are_numbered_by_what_they_do(made):
