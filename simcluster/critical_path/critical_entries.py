@@ -79,7 +79,7 @@ def _before(graph: EntryGraph, at: int, begun: int) -> int:
     """The entry whose end let one begin; ``NOTHING`` at the begin of the run."""
     if not begun:
         return NOTHING
-    for before in (int(graph.previous[at]), int(graph.awaited[at])):
+    for before in (int(graph.previous[at]), *graph.waits_of(at)):
         if before != NOTHING and int(graph.ends[before]) == begun:
             return before
     raise AssertionError(f"entry {at} begins at {begun} ns, and nothing that it waits for ends then")

@@ -12,7 +12,7 @@ from simcluster.critical_path.path_limit import MOST_ENTRIES, may_have_critical_
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, GroupTiming, LinkedPart, Timing, Who, meeting_of
 from simcluster.errors import TraceError
-from simcluster.number_arrays import Ints
+from simcluster.number_arrays import Ints, offsets, rows_of_lists
 from simcluster.program import Program, RankClasses
 
 
@@ -49,8 +49,8 @@ class EntryBlock:
 class EntryGraph:
     """The entries of all classes, one group after another; arrays [entries], times in nanoseconds.
 
-    An entry starts when the ``previous`` one of its stream and the ``awaited`` one of its class are over, and
-    a collective or transfer when the last of its members is ready.
+    An entry starts when the ``previous`` one of its stream and the ``awaited`` ones of its class are over,
+    and a collective or transfer when the last of its members is ready.
     """
 
     timing: Timing
@@ -65,8 +65,10 @@ class EntryGraph:
     """When it was over."""
     previous: Ints
     """The entry before on its stream; ``NOTHING`` of the first."""
+    first_wait: Ints
+    """Where its waits begin; one more, where the last end."""
     awaited: Ints
-    """The entry of another stream of its class that it waits for, or ``NOTHING``."""
+    """By wait an entry of another stream of its class."""
     node: Ints
     """Of those who meet the number of the first of them, else its own."""
     gates: GateEntries
@@ -83,7 +85,7 @@ class EntryGraph:
         sizes = [group.group.part.num_entries * len(group.group.indices) for group in timing.groups]
         firsts = np.cumsum([0, *sizes])[:-1].tolist()
         blocks = [EntryBlock(first, group) for first, group in zip(firsts, timing.groups, strict=True)]
-        starts, ready, ends, previous, awaited = (
+        starts, ready, ends, previous, num_waits, awaited = (
             np.concatenate([np.zeros(0, dtype=np.int64), *columns])
             for columns in zip(*(_columns(block) for block in blocks), strict=True)
         )
@@ -94,7 +96,7 @@ class EntryGraph:
         gates = GateEntries.of(program, classes, list(zip(firsts, timing.groups, strict=True)))
         waiting = np.array(list(gates.waits), dtype=np.int64)
         starts[waiting] = ends[waiting]
-        return cls(timing, blocks, starts, ready, ends, previous, awaited, node, gates)
+        return cls(timing, blocks, starts, ready, ends, previous, offsets(num_waits), awaited, node, gates)
 
     @property
     def end(self) -> int:
@@ -116,6 +118,10 @@ class EntryGraph:
             classes[places] = np.array(block.timing.group.indices)[column]
         return classes
 
+    def waits_of(self, entry: int) -> list[int]:
+        """The entries of other streams that one waits for."""
+        return list(self.awaited[self.first_wait[entry] : self.first_wait[entry + 1]].tolist())
+
     @cached_property
     def members(self) -> Ints:
         """The entries that meet others, those of one node next to each other, rising."""
@@ -133,12 +139,15 @@ class EntryGraph:
 
 
 def _columns(block: EntryBlock) -> tuple[Ints, ...]:
-    """Starts, when it was ready, ends, previous and awaited of all its entries."""
+    """Starts, when it was ready, ends, previous and number of waits of all its entries; all they wait for."""
     part, timing = block.part, block.timing
     ready, starts = timing.begins(np.arange(part.num_entries), slice(None))
     times = starts, ready, timing.ends[:-1]
-    waits = map(block.spread, (part.previous, part.awaited))
-    return *(column.ravel() for column in times), *waits
+    entries = np.repeat(np.arange(part.num_entries), block.width)
+    owner, waits = rows_of_lists(part.first_wait, entries)
+    awaited = block.first + part.awaited[waits] * block.width + owner % block.width
+    num_waits = np.diff(part.first_wait)[entries]
+    return *(column.ravel() for column in times), block.spread(part.previous), num_waits, awaited
 
 
 @dataclass(frozen=True)
@@ -153,14 +162,12 @@ class _Meetings:
         known: dict[Who, int] = {}
         entries, who, ordinal = ([np.zeros(0, dtype=np.int64)] for _ in range(3))
         for block in blocks:
-            for _, rows, kinds in block.part.communication():
-                if not kinds.places:
-                    continue
-                met = self._met(block, kinds.places, known)[kinds.which]
-                row, column = np.nonzero((kinds.which != NOTHING)[:, np.newaxis] & (met != NOTHING))
+            for number, rows, stream in block.part.communication():
+                met = self._met(block, stream.kinds, known)[stream.which]
+                row, column = np.nonzero(met != NOTHING)
                 entries.append(block.first + (rows.start + row) * block.width + column)
                 who.append(met[row, column])
-                ordinal.append(kinds.ordinals[row])
+                ordinal.append(block.part.turns(number)[row])
         count = np.concatenate(ordinal)
         return np.concatenate(entries), np.concatenate(who) * (int(count.max(initial=0)) + 1) + count
 

@@ -48,11 +48,11 @@ class GateEntries:
 def _gated(program: Program, first: int, timing: GroupTiming) -> Iterator[tuple[Ints, int, tuple[int, int]]]:
     """Entries of one kind that have to do with gates, with their column and their instruction."""
     part, width = timing.group.part, len(timing.group.indices)
-    for _, entries, kinds in part.communication():
-        for kind, (code, place) in enumerate(kinds.places):
+    for _, entries, stream in part.communication():
+        for kind, (code, place) in enumerate(stream.kinds):
             instruction = program.codes[code].instructions[place]
             if instruction.gate is None and not instruction.opens:
                 continue
-            rows = entries.start + np.flatnonzero(kinds.which == kind)
+            rows = entries.start + np.flatnonzero(stream.which == kind)
             for column in range(width):
                 yield first + rows * width + column, column, (code, place)

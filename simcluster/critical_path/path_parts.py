@@ -93,13 +93,13 @@ def _communication(
     block: EntryBlock, number: int, position: Ints, entry: Ints, column: Ints, duration: Ints
 ) -> Iterator[PathParts]:
     """The parts of collectives, transfers and copies."""
-    kinds = block.part.kinds(number)
-    codes, places = np.array(kinds.places, dtype=np.int64).reshape(-1, 2).T
-    which = kinds.which[entry]
+    stream = block.part.streams[number]
+    codes, places = np.array(stream.kinds, dtype=np.int64).reshape(-1, 2).T
+    which = stream.which[entry]
     alone = np.zeros(len(entry), dtype=np.int64)
     for kind in np.unique(which).tolist():
         own = which == kind
-        alone[own] = block.timing.group.durations(*kinds.places[kind])[column[own]]
+        alone[own] = block.timing.group.durations(*stream.kinds[kind])[column[own]]
     alone = np.minimum(alone, duration)
     for part, spent in ((PartKind.COMMUNICATION, alone), (PartKind.CONTENTION, duration - alone)):
         yield PathParts(position, np.full(len(entry), part), codes[which], places[which], spent)

@@ -22,8 +22,7 @@ def entry_slacks(graph: EntryGraph) -> Ints:
     # What ends later comes first, of those the later to start; only entries without duration are left to
     # chance, and are looked at again as long as that changes anything.
     order = np.lexsort((graph.starts, graph.ends))[::-1]
-    columns = graph.node, graph.starts, graph.ends, graph.previous, graph.awaited
-    while _lowered(latest, order, columns, graph.node) | _lowered_by_gates(latest, graph):
+    while _lowered(latest, order, graph) | _lowered_by_gates(latest, graph):
         pass
     return np.asarray(latest[graph.node] - graph.ends, dtype=np.int64)
 
@@ -50,20 +49,23 @@ def _lowered_by_gates(latest: Ints, graph: EntryGraph) -> bool:
     return lowered
 
 
-def _lowered(latest: Ints, order: Ints, columns: tuple[Ints, ...], node: Ints) -> bool:
+def _lowered(latest: Ints, order: Ints, graph: EntryGraph) -> bool:
     """Lowers the latest ends of what entries wait for; whether anything is left to lower."""
     known: list[int] = latest.tolist()
-    rows = zip(*(column[order].tolist() for column in columns), strict=True)
-    nodes: list[int] = node.tolist()
-    for own, start, end, previous, awaited in rows:
+    first, awaited = graph.first_wait, graph.awaited.tolist()
+    columns = graph.node, graph.starts, graph.ends, graph.previous, first[:-1], first[1:]
+    nodes: list[int] = graph.node.tolist()
+    for own, start, end, previous, wait, last in zip(
+        *(column[order].tolist() for column in columns), strict=True
+    ):
         begin = known[own] - end + start
-        for before in (previous, awaited):
+        for before in (previous, *awaited[wait:last]):
             if before != NOTHING and known[nodes[before]] > begin:
                 known[nodes[before]] = begin
     latest[:] = known
-    of_nodes, starts, ends, *waits = columns
-    begins = latest[of_nodes] - ends + starts
-    return any(
-        bool((latest[of_nodes[before[before != NOTHING]]] > begins[before != NOTHING]).any())
-        for before in waits
+    begins = latest[graph.node] - graph.ends + graph.starts
+    before = np.flatnonzero(graph.previous != NOTHING)
+    return bool(
+        (latest[graph.node[graph.previous[before]]] > begins[before]).any()
+        or (latest[graph.node[graph.awaited]] > np.repeat(begins, np.diff(first))).any()
     )

@@ -42,7 +42,7 @@ NONE_SLOWED = SlowedSegments(*np.zeros((4, 0), dtype=np.int64))
 @dataclass(frozen=True)
 class CommunicationStarts:
     """When the entries of a stream started that communicate: ``times`` [entries, meetings] of those classes
-    who always meet, ``meeting`` [classes] says in which each is. Other entries start when they are ready.
+    who always meet, ``meeting`` [classes] says in which each is. Kernels start when they are ready.
     """
 
     times: Ints
@@ -70,19 +70,24 @@ class GroupTiming:
         return int(self.ends[lasts[lasts >= 0]].max(initial=0))
 
     def ready(self, entries: Ints, columns: Ints | slice) -> Ints:
-        """When some entries could start: when the one before, and the one that each waits for, were over.
+        """When some entries could start: when the one before, and those that each waits for, were over.
 
         Of the classes of a slice [entries, classes], or [entries] of a class for each.
         """
         part = self.group.part
         ready = self.ends[part.previous[entries], columns]
-        return np.maximum(ready, self.ends[part.awaited[entries], columns], out=ready)
+        for places, awaited in part.waits_of(entries):
+            of_places = columns if isinstance(columns, slice) else columns[places]
+            ready[places] = np.maximum(ready[places], self.ends[awaited, of_places])
+        return ready
 
     def begins(self, entries: Ints, columns: Ints | slice) -> tuple[Ints, Ints]:
         """When some entries could start, and when they did, both in these shapes."""
         part, ready = self.group.part, self.ready(entries, columns)
-        streams, starts = part.communicates[entries], ready.copy()
-        for number in np.flatnonzero(np.bincount(streams + 1)[1:]).tolist():
+        streams, starts = part.stream_of[entries], ready.copy()
+        for number in np.flatnonzero(np.bincount(streams)).tolist():
+            if number == part.compute:
+                continue
             own, begun = np.flatnonzero(streams == number), self.communication_starts[number]
             rows, meeting = entries[own] - part.begins[number], begun.meeting[columns]
             if isinstance(columns, slice):

@@ -11,7 +11,7 @@ import numpy as np
 from simcluster.analysis import AllocationAccount, MemoryRule
 from simcluster.cluster import Cluster
 from simcluster.deferred_dataclass import dataclass
-from simcluster.engine import ClassTiming, Timing, Workload, classes_on_links, run
+from simcluster.engine import NOTHING, ClassTiming, Timing, Workload, classes_on_links, run
 from simcluster.model import Instance
 from simcluster.number_arrays import Ints
 from simcluster.plan import Plan
@@ -171,12 +171,11 @@ def _last(timing: ClassTiming, places: Ints) -> int:
 
 def _ready(timing: ClassTiming, place: int, code: int, index: int) -> int:
     """When all kernels have ended that an instruction of another stream waits for (ns)."""
-    entries = timing.part.codes[code]
+    part, entries = timing.part, timing.part.codes[code]
     name = entries.streams[int(entries.stream_of[index])]
-    names = [stream.name for stream in timing.part.streams]
-    stream = timing.part.streams[names.index(name)]
-    kernels = timing.part.compute
-    last = int(timing.part.bases[place, names.index(name)]) + int(entries.entry[index])
-    waits = stream.wait_stream[: last + 1] == kernels
-    position = int(stream.wait_position[: last + 1][waits].max(initial=0))
-    return int(timing.ends[kernels][position - 1]) if position else 0
+    number = [stream.name for stream in part.streams].index(name)
+    first = int(part.begins[number])
+    last = first + int(part.bases[place, number]) + int(entries.entry[index])
+    awaited = part.awaited[part.first_wait[first] : part.first_wait[last + 1]]
+    kernels = awaited[part.stream_of[awaited] == part.compute]
+    return int(timing.group.ends[kernels.max(initial=NOTHING), timing.column])

@@ -9,7 +9,6 @@ from itertools import pairwise
 from simcluster.analysis import instruction_times
 from simcluster.model import MemoryPlace
 from simcluster.program import COMPUTE, Scope, charged_to, is_host_stream
-from tests.support.linking import kernel_durations
 
 OF_RUNTIME = ("runtime", "workspaces", "communicators")
 
@@ -19,17 +18,14 @@ def waits_of(timing, end, stage_axis, num_stages):
     streams = timing.part.streams
     compute = next(number for number, stream in enumerate(streams) if stream.name == COMPUTE)
     starts, ends = timing.starts[compute].tolist(), timing.ends[compute].tolist()
-    durations = kernel_durations(timing)
-    work = durations.cumsum() - durations
-    episodes, before = {}, 0
+    episodes, before = [], 0
     for entry, (start, over) in enumerate(zip(starts, ends, strict=True)):
         if start > before:
-            since, *_ = episodes.get(int(work[entry]), (before,))
-            episodes[int(work[entry])] = since, start, compute, entry
+            episodes.append((before, start, compute, entry))
         before = over
     pieces = []
-    for since, until, stream, entry in episodes.values():
-        pieces += blamed(timing, stage_axis, since, until, *awaited(timing, stream, entry))
+    for since, until, stream, entry in episodes:
+        pieces += blamed(timing, stage_axis, since, until, *charged(timing, stream, entry))
     idle = ends[-1] if ends else 0
     last = [
         (each[-1], stream.name, at)
@@ -46,9 +42,14 @@ def waits_of(timing, end, stage_axis, num_stages):
 
 
 def awaited(timing, stream, entry):
-    """The stream and the entry that an entry waits for; entry -1: none."""
-    linked = timing.part.streams[stream]
-    return int(linked.wait_stream[entry]), int(linked.wait_position[entry]) - 1
+    """The (stream, entry) that an entry waits for, in their order."""
+    return [(other, position - 1) for other, position in timing.part.waits[stream][entry]]
+
+
+def charged(timing, stream, entry):
+    """The first of those that ended last; entry -1: none."""
+    places = awaited(timing, stream, entry)
+    return max(places, key=lambda place: timing.ends[place[0]][place[1]], default=(-1, -1))
 
 
 def blamed(timing, stage_axis, since, until, stream, entry):
@@ -59,11 +60,10 @@ def blamed(timing, stage_axis, since, until, stream, entry):
         yield start, until, "+".join(axes)
         until = max(since, min(start, timing.arrivals[stream][entry]))
         yield until, start, "pipeline wait" if stage_axis in axes else "+".join(axes)
-        other, position = awaited(timing, stream, entry)
-        if other >= 0 and timing.ends[other][position] >= until:
-            stream, entry = other, position
-        else:
-            entry -= 1
+        late = [
+            (other, at) for other, at in awaited(timing, stream, entry) if timing.ends[other][at] >= until
+        ]
+        stream, entry = late[-1] if late else (stream, entry - 1)
 
 
 def allocations_of(program, part, timing):

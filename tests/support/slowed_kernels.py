@@ -14,7 +14,7 @@ from simcluster.engine.reference.meetings import Meeting
 from simcluster.engine.reference.pace import Pace, slowed_segments
 from simcluster.engine.reference.streams import Stream, run_kernels, run_transfers
 
-AT_ONCE = None, 0
+AT_ONCE = ()
 """What an entry waits for that waits for nothing."""
 
 

@@ -28,16 +28,15 @@ def find_event_bounds(events: EventIndex, timing: GroupTiming) -> tuple[Ints, In
     kernels = part.kernels
     others = [part.entries(number) for number in range(len(part.streams)) if number != part.compute]
     # The kernels before every entry of the compute stream, and after it.
-    after = np.cumsum(np.append(np.diff(part.segments.first), 0)[part.segments.which])
+    after = np.cumsum(np.diff(part.segments.first)[part.segments.which])
     before = np.append(0, after[:-1])[: len(after)]
     earliest = np.full(part.num_entries, -1, dtype=np.int64)
     latest = np.full(part.num_entries, 2 * int(after[-1]) if len(after) else 0, dtype=np.int64)
     earliest[kernels], latest[kernels] = 2 * after - 1, 2 * before
-    waiting = np.flatnonzero(part.awaited != NOTHING)
-    awaited = part.awaited[waiting]
+    waiting, awaited = np.repeat(np.arange(part.num_entries), np.diff(part.first_wait)), part.awaited
     while True:
         known = earliest.copy(), latest.copy()
-        earliest[waiting] = np.maximum(earliest[waiting], earliest[awaited])
+        np.maximum.at(earliest, waiting, earliest[awaited])
         np.minimum.at(latest, awaited, latest[waiting])
         for own in others:
             np.maximum.accumulate(earliest[own], out=earliest[own])
@@ -46,12 +45,12 @@ def find_event_bounds(events: EventIndex, timing: GroupTiming) -> tuple[Ints, In
         if all(map(np.array_equal, known, (earliest, latest))):
             break
     _tighten(timing, earliest, latest, after, kernels, others)
-    # An entry is ready when the one before it and the one it waits for are over: no later than these can be.
+    # An entry is ready when the one before it and those it waits for are over: no later than these can be.
     over = latest.copy()
     over[kernels] = 2 * after - 1
     ready = np.append(-1, over[:-1])[: len(over)]
     ready[[own.start for own in others if own.start < own.stop]] = -1
-    ready[waiting] = np.maximum(ready[waiting], over[awaited])
+    np.maximum.at(ready, waiting, over[awaited])
     ready = np.minimum(ready, latest)
     start = latest[events.entry] + 2 * events.place_in_entry
     lows, highs = [], []

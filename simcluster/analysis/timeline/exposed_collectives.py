@@ -40,7 +40,7 @@ def _charge(by_entry: Ints, piece: GapPieces, left_out: int, sizes: Ints, group:
     kept = (piece.entry != NOTHING) & (piece.cause != left_out)
     gap, column, start, end, _, entry = (values[kept] for values in piece)
     part = group.group.part
-    if not len(entry) or gap[0] < len(part.awaited):
+    if not len(entry) or gap[0] < part.num_entries:
         np.add.at(by_entry, entry, (end - start) * sizes[column])
         return
     # Behind the last kernel all entries of a stream are one piece: each gets the time that it was under way.

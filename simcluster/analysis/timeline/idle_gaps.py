@@ -15,7 +15,7 @@ import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, ClassTiming, GroupTiming, LinkedPart
-from simcluster.number_arrays import Ints
+from simcluster.number_arrays import Ints, rows_of_lists
 from simcluster.program import charged_to, is_host_stream
 from simcluster.trace import NameIndex, Table, number_by_appearance
 
@@ -80,17 +80,14 @@ def find_idle_gaps(timings: Sequence[ClassTiming], end: int, stage_axis: str, nu
 
 
 class _Waits(NamedTuple):
-    """Entries of the compute stream that wait for others, among those of all streams.
-
-    ``awaited`` is what each waits for; ``first`` and ``last`` are the entries between which nothing works
-    around it: waits of one gap, numbered by ``gap``.
+    """Entries of the compute stream that wait for others, among those of all streams; ``awaited`` is what
+    each waits for, ``turn`` numbers these waits of one entry, and ``more`` are behind it.
     """
 
     entry: Ints
     awaited: Ints
-    first: Ints
-    last: Ints
-    gap: Ints
+    turn: Ints
+    more: Ints
 
 
 @dataclass(frozen=True)
@@ -108,10 +105,14 @@ class GroupGaps:
         """
         left: list[tuple[Ints, ...]] = []
         count, step = 0, max(1, TOGETHER // len(self.columns))
-        for begin in range(0, len(self._waits.entry), step):
-            rows = _Waits(*(column[begin : begin + step] for column in self._waits))
+        begin, waits = 0, self._waits
+        while begin < len(waits.entry):
+            # The waits of one entry stay together.
+            last = waits.entry[min(begin + step, len(waits.entry)) - 1]
+            behind = int(np.searchsorted(waits.entry, last, side="right"))
+            rows = _Waits(*(column[begin:behind] for column in waits))
             left.append((yield from self._first_pieces(rows)))
-            count += len(left[-1][0])
+            count, begin = count + len(left[-1][0]), behind
             if count > FOLLOWED:
                 yield from self._followed(left)
                 left, count = [], 0
@@ -121,21 +122,25 @@ class GroupGaps:
     def _first_pieces(self, rows: _Waits) -> Generator[GapPieces, None, tuple[Ints, ...]]:
         """The pieces due to the awaited entries themselves; gives what is left."""
         times, every = self._times, slice(None)
-        # The last entry that prolonged a gap is charged with all of it.
-        before, over = times.ends[self._part.previous[rows.entry]], times.ends[rows.awaited]
-        since = times.ends[self._part.previous[rows.first]]
-        later = np.flatnonzero(rows.last > rows.entry)
-        over[later] = np.where(over[later] == times.ready(rows.last[later], every), over[later], 0)
+        # The first entry that prolonged a gap to its end is charged with all of it.
+        since, over = times.ends[self._part.previous[rows.entry]], times.ends[rows.awaited]
+        before = since.copy()
+        for turn in range(1, int(rows.turn.max()) + 1):
+            later = np.flatnonzero(rows.turn == turn)
+            before[later] = np.maximum(before[later - 1], over[later - 1])
+        early = np.flatnonzero(rows.more)
+        over[early] = np.where(over[early] == times.ready(rows.entry[early], every), over[early], 0)
         until = np.where(over > before, over, since)
         ready, begun = times.begins(rows.awaited, every)
         begun = np.maximum(since, np.minimum(until, begun))
         ready = np.maximum(since, np.minimum(begun, ready))
-        gap, column, awaited = rows.gap[:, None], np.arange(len(self.columns))[None], rows.awaited[:, None]
-        running, late = self._causes[:, self._stream_of[awaited]]
+        gap = (rows.entry - self._part.kernels.start)[:, None]
+        column, awaited = np.arange(len(self.columns))[None], rows.awaited[:, None]
+        running, late = self._causes[:, self._part.stream_of[awaited]]
         yield GapPieces(gap, column, begun, until, running, awaited)
         yield GapPieces(gap, column, ready, begun, late, awaited)
         row, column = np.nonzero(ready > since)
-        return self._before(rows.gap[row], column, since[row, column], ready[row, column], rows.awaited[row])
+        return self._before(gap[row, 0], column, since[row, column], ready[row, column], rows.awaited[row])
 
     def _followed(self, left: Sequence[tuple[Ints, ...]]) -> Iterator[GapPieces]:
         """The pieces of what is left of gaps, back through what the awaited entries had to wait for."""
@@ -145,7 +150,7 @@ class GroupGaps:
             begun = np.maximum(since, np.minimum(until, begun))
             # Ready but not started: the other members of the group are late. No kernel is.
             ready = np.maximum(since, np.minimum(begun, ready))
-            stream = self._stream_of[entry]
+            stream = self._part.stream_of[entry]
             running, late = self._causes[:, stream]
             yield GapPieces(gap, column, begun, until, running, entry)
             yield GapPieces(gap, column, ready, begun, late, entry)
@@ -155,10 +160,11 @@ class GroupGaps:
             )
 
     def _before(self, gap: Ints, column: Ints, since: Ints, until: Ints, entry: Ints) -> tuple[Ints, ...]:
-        """What an entry waited for until it was ready: its awaited entry, or the one before on its stream."""
-        awaited = self._part.awaited[entry]
-        by_wait = (awaited != NOTHING) & (self._times.ends[awaited, column] >= until)
-        entry = np.where(by_wait, awaited, self._part.previous[entry])
+        """What an entry waited for until it was ready: an awaited entry, or the one before on its stream."""
+        waits, entry = self._part.waits_of(entry), self._part.previous[entry]
+        for places, awaited in waits:
+            late = self._times.ends[awaited, column[places]] >= until[places]
+            entry[places[late]] = awaited[late]
         known = entry != NOTHING
         return tuple(values[known] for values in (gap, column, since, until, entry))
 
@@ -176,7 +182,7 @@ class GroupGaps:
             if len(streams[number]) and number != part.compute:
                 last = ends[part.begins[number + 1] - 1]
                 over, of = np.where(last >= over, last, over), np.where(last >= over, number, of)
-        gap = np.full(len(columns), len(self._part.awaited))
+        gap = np.full(len(columns), self._part.num_entries)
         rest = np.full(len(columns), self.causes.number(PIPELINE_WAIT if num_stages > 1 else IDLE))
         yield GapPieces(gap + 1, columns, over, np.full_like(over, end), rest, np.full_like(gap, NOTHING))
         entries = part.begins[of + 1] - 1
@@ -205,18 +211,10 @@ class GroupGaps:
         return np.array([running, late])
 
     @cached_property
-    def _stream_of(self) -> Ints:
-        """By entry its stream."""
-        return np.repeat(np.arange(len(self._part.streams)), np.diff(self._part.begins))
-
-    @cached_property
     def _waits(self) -> _Waits:
-        """The entries of the compute streams that wait."""
-        works = self._part.segments.which != NOTHING
-        # Entries that only wait have no duration: those with equal work done before them are one gap.
-        gap, first = np.cumsum(works) - works, np.flatnonzero(np.append(True, works[:-1]))
-        last = np.append(first[1:], len(works)) - 1
-        waiting = np.flatnonzero(self._part.awaited[self._part.kernels] != NOTHING)
-        gap, entry = gap[waiting], waiting + self._part.kernels.start
-        begins, ends = first[gap] + self._part.kernels.start, last[gap] + self._part.kernels.start
-        return _Waits(entry, self._part.awaited[entry], begins, ends, gap)
+        """What the entries of the compute stream wait for."""
+        kernels, first = np.arange(self._part.kernels.start, self._part.kernels.stop), self._part.first_wait
+        owner, waits = rows_of_lists(first, kernels)
+        entry = kernels[owner]
+        turn, more = waits - first[entry], first[entry + 1] - waits - 1
+        return _Waits(entry, self._part.awaited[waits], turn, more)

@@ -65,10 +65,13 @@ many entries have ended, and where it goes on; the position it waits for, who wa
 the same after it; who has arrived at the same meeting after it; the phase that it carries, and since when.
 """
 
-record("entries", "wait_stream wait_position what")
-"""An entry: the stream of its class that it waits for, and how many entries of that must have ended; the
-number of its segment, or kind of communication, among those of the stream, ``NONE`` where it only waits.
+record("entries", "first_wait what")
+"""An entry: the first of its waits; the number of its segment, or kind of communication, among those of the
+stream. One more at the end.
 """
+
+record("waits", "stream position")
+"""What an entry waits for: a stream of its class, and how many entries of that must have ended."""
 
 record("kinds", "slot size time transfer units memory gated")
 """A kind of communication: the slot of those who meet, and how many they are; how long it takes where it
@@ -166,7 +169,7 @@ record("stretched", "pace entry first_kernel")
 
 Arrays = namedtuple(
     "Arrays",
-    "totals streams entries kinds transfers phases vectors loads slots links nodes segments work paces "
+    "totals streams entries waits kinds transfers phases vectors loads slots links nodes segments work paces "
     "part_end workloads changes traffic heap stack touched marked found begun ends stretched "
     "kernel_end gated opens gates",
 )

@@ -18,7 +18,7 @@ from simcluster.engine.compiled.events import (
 )
 from simcluster.engine.compiled.flows import begin_flow, change_capacity, finish_flow, settle_rates
 from simcluster.engine.compiled.kernel_rates import stop_segment
-from simcluster.engine.compiled.stream_steps import BEGIN, PHASE, READY, go_on, row_of, sleep
+from simcluster.engine.compiled.stream_steps import PHASE, READY, go_on, row_of, sleep
 
 ENDED, PAUSED, FULL, ASKS = range(4)
 """Why a slice ends: nothing happens any more; it has worked enough; the records of slowed segments are full;
@@ -88,10 +88,11 @@ def _ready(r: Arrays, stream: int, entry: int) -> int:
     """When what an entry waits for was over, of a run whose times are all recorded."""
     own = r.streams[stream]
     ready = r.ends[row_of(r, stream, entry - 1)] if entry else 0
-    awaited = r.entries[own.first_entry + entry]
-    if awaited.wait_stream == NONE:
-        return ready
-    return max(ready, r.ends[row_of(r, own.class_stream + awaited.wait_stream, awaited.wait_position - 1)])
+    row = own.first_entry + entry
+    for wait in range(r.entries[row].first_wait, r.entries[row + 1].first_wait):
+        awaited = r.waits[wait]
+        ready = max(ready, r.ends[row_of(r, own.class_stream + awaited.stream, awaited.position - 1)])
+    return ready
 
 
 @compiled_for_python
@@ -105,12 +106,11 @@ def resume_run(r: Arrays, time: int) -> None:
         done = _num_ended(r, stream, time)
         r.streams[stream].done = done
         r.totals[0].done += done
+        r.streams[stream].mode = READY
         ready = _ready(r, stream, done) if done < r.streams[stream].length else NEVER
         if ready <= time:
-            r.streams[stream].mode = BEGIN
             add_event(r, ready, GO_ON, stream)
         else:
-            r.streams[stream].mode = READY
             let_go(r, stream)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field
+from itertools import pairwise
 
 import numpy as np
 
@@ -68,13 +69,13 @@ def time_in_program_order(
 
 @dataclass
 class _Columns:
-    """A group in time: its ends [entries + 1, classes] as in ``GroupTiming``; by entry what it waits for,
-    what it does as in ``entries``, and whether it is over.
+    """A group in time: its ends [entries + 1, classes] as in ``GroupTiming``; by entry those that it waits
+    for, what it does as in ``entries``, and whether it is over.
     """
 
     ends: Ints
-    awaited: list[int]
-    what: list[int]
+    awaited: Sequence[Sequence[int]]
+    does: list[int]
     over: bytearray
 
 
@@ -82,7 +83,7 @@ class _Columns:
 class _Lane:
     """One stream of all classes of a group: where it begins, and ends; by what it does nanoseconds by class,
     and, if that is no kernels, the records of the classes, the meeting, and when it ``begun``. The ``entry``
-    comes next; if it has ``arrived``, it waits for those whom it meets.
+    comes next; if there is an ``arrival``, it waits for those whom it meets since then.
     """
 
     columns: _Columns
@@ -93,7 +94,7 @@ class _Lane:
     meetings: Sequence[_Meeting]
     begun: CommunicationStarts
     entry: int = field(init=False)
-    arrived: bool = False
+    arrival: Ints | None = None
 
     def __post_init__(self) -> None:
         self.entry = self.begin
@@ -104,7 +105,7 @@ class _Lane:
     def longest(self) -> int:
         """Nanoseconds that the stream takes at most by itself."""
         most = [*(int(spent.max(initial=0)) for spent in self.spent), 0]
-        return sum(map(most.__getitem__, self.columns.what[self.begin : self.end]))
+        return sum(map(most.__getitem__, self.columns.does[self.begin : self.end]))
 
     @property
     def reached(self) -> int:
@@ -113,29 +114,27 @@ class _Lane:
 
     def is_ready(self) -> bool:
         """Whether what the next entry waits for is over."""
-        if self.arrived or self.entry == self.end:
+        if self.arrival is not None or self.entry == self.end:
             return False
-        awaited = self.columns.awaited[self.entry]
-        return awaited == NONE or self.columns.over[awaited] == 1
+        return all(map(self.columns.over.__getitem__, self.columns.awaited[self.entry]))
 
     def run(self) -> int:
         """Times the next entry, if nobody else is still to come; says how many entries of classes ended."""
-        columns, entry = self.columns, self.entry
-        what, awaited = columns.what[entry], columns.awaited[entry]
-        before = columns.ends[entry - 1] if entry > self.begin else 0
-        np.maximum(before, columns.ends[awaited], out=columns.ends[entry])
-        if self.meetings and what != NONE:
-            self.arrived = True
-            return self.meetings[what].arrive()
-        return self.finish(what)
+        ends, entry = self.columns.ends, self.entry
+        ready = ends[entry - 1 if entry > self.begin else NONE]
+        for awaited in self.columns.awaited[entry]:
+            ready = np.maximum(ready, ends[awaited], out=ends[entry])
+        if not self.meetings:
+            return self.finish(ready)
+        self.arrival = ready
+        return self.meetings[self.columns.does[entry]].arrive()
 
-    def finish(self, what: int) -> int:
-        """The entry is over for all classes, where only its start was known until now."""
+    def finish(self, starts: Ints) -> int:
+        """The entry starts so, and is over for all classes."""
         columns, entry = self.columns, self.entry
-        if what != NONE:
-            columns.ends[entry] += self.spent[what]
+        np.add(starts, self.spent[columns.does[entry]], out=columns.ends[entry])
         columns.over[entry] = 1
-        self.entry, self.arrived = entry + 1, False
+        self.entry, self.arrival = entry + 1, None
         return columns.ends.shape[1]
 
 
@@ -153,18 +152,17 @@ class _Meeting:
         if self._arrived < len(self.lanes):
             return 0
         self._arrived = 0
-        kinds = tuple(lane.columns.what[lane.entry] for lane in self.lanes)
+        kinds = tuple(lane.columns.does[lane.entry] for lane in self.lanes)
         if kinds not in self._ways:
             self._ways[kinds] = self._way(kinds)
         order, first, which = self._ways[kinds]
-        arrivals = np.concatenate([lane.columns.ends[lane.entry] for lane in self.lanes])
+        arrivals = np.concatenate([lane.arrival for lane in self.lanes])
         met = np.maximum.reduceat(arrivals.take(order), first)
         done = 0
-        for lane, kind, (own, told) in zip(self.lanes, kinds, which, strict=True):
+        for lane, (own, told) in zip(self.lanes, which, strict=True):
             # Other modes make a copy.
-            met.take(own, out=lane.columns.ends[lane.entry], mode="clip")
             met.take(told, out=lane.begun.times[lane.entry - lane.begin], mode="clip")
-            done += lane.finish(kind)
+            done += lane.finish(met.take(own, out=lane.columns.ends[lane.entry], mode="clip"))
         return done
 
     def _way(self, kinds: tuple[int, ...]) -> tuple[Ints, Ints, list[tuple[Ints, Ints]]]:
@@ -192,13 +190,9 @@ def _lanes(
 ) -> Iterator[_Lane]:
     """The lanes of a group."""
     part = group.part
-    what = [part.segments.which if n == part.compute else part.kinds(n).which for n in range(len(own.kinds))]
-    columns = _Columns(
-        own.ends(arrays),
-        part.awaited.tolist(),
-        np.concatenate(what).tolist(),
-        bytearray(part.num_entries),
-    )
+    awaited = part.awaited.tolist()
+    waits = [awaited[first:last] for first, last in pairwise(part.first_wait.tolist())]
+    columns = _Columns(own.ends(arrays), waits, part.does.tolist(), bytearray(part.num_entries))
     for number, (records, begun) in enumerate(zip(own.kinds, own.starts(arrays), strict=True)):
         begin, end = part.begins[number : number + 2].tolist()
         if number == part.compute:

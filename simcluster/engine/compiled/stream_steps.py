@@ -15,10 +15,10 @@ from simcluster.engine.compiled.events import GO_ON, ROUND_ENDS, add_event, let_
 from simcluster.engine.compiled.flows import begin_flow, finish_flow
 from simcluster.engine.compiled.kernel_rates import BEGINS, ENDS, change_rates, start_segment
 
-_MODES: Any = np.arange(6)  # plain integers would be types of their own
-READY, BEGIN, CARRIED, PHASE, FLOWING, OVER = _MODES
-"""Where a stream goes on: at its next entry; at it, once what it waits for has ended; when the bytes have
-arrived; at a phase; when that has flowed; when an entry is over.
+_MODES: Any = np.arange(5)  # plain integers would be types of their own
+READY, CARRIED, PHASE, FLOWING, OVER = _MODES
+"""Where a stream goes on: at what its next entry waits for; when the bytes have arrived; at a phase; when
+that has flowed; when an entry is over.
 """
 
 ASKING, STOPS = 100, -1
@@ -70,15 +70,13 @@ def _behind(r: Arrays, first: int, stream: int) -> int:
 def _waits(r: Arrays, stream: int) -> bool:
     """Whether a stream has to wait for another, which then knows it."""
     row = r.streams[stream].first_entry + r.streams[stream].done
-    if r.entries[row].wait_stream == NONE:
-        return False
-    other = r.streams[stream].class_stream + r.entries[row].wait_stream
-    position = r.entries[row].wait_position
-    if r.streams[other].done >= position:
-        return False
-    r.streams[stream].wait_until = position
-    r.streams[other].first_waiter = _behind(r, r.streams[other].first_waiter, stream)
-    return True
+    for wait in range(r.entries[row].first_wait, r.entries[row + 1].first_wait):
+        other = r.streams[stream].class_stream + r.waits[wait].stream
+        if r.streams[other].done < r.waits[wait].position:
+            r.streams[stream].wait_until = r.waits[wait].position
+            r.streams[other].first_waiter = _behind(r, r.streams[other].first_waiter, stream)
+            return True
+    return False
 
 
 @compiled
@@ -125,10 +123,7 @@ def sleep(r: Arrays, stream: int, span: int, mode: int) -> int:
 def _begin_kernels(r: Arrays, stream: int) -> int:
     """Starts an entry of kernels."""
     entry = r.streams[stream].done
-    what = r.entries[r.streams[stream].first_entry + entry].what
-    if what == NONE:
-        return OVER
-    segment = r.streams[stream].row + what
+    segment = r.streams[stream].row + r.entries[r.streams[stream].first_entry + entry].what
     pace = r.streams[stream].pace
     if pace != NONE:
         r.streams[stream].mode = OVER
@@ -168,8 +163,6 @@ def _waits_at_gate(r: Arrays, stream: int, gated: int) -> bool:
 @compiled
 def _open_gates(r: Arrays, stream: int) -> None:
     """Counts up the gates of the entry that a stream is at, and lets those go on for whom that is enough."""
-    if r.entries[r.streams[stream].first_entry + r.streams[stream].done].what == NONE:
-        return
     gated = r.kinds[_kind(r, stream)].gated
     if gated == NONE:
         return
@@ -184,10 +177,7 @@ def _open_gates(r: Arrays, stream: int) -> None:
 @compiled
 def _arrive(r: Arrays, stream: int) -> int:
     """A stream of communication is ready for its entry; the last one to arrive carries the bytes for all."""
-    now, entry = r.totals[0].now, r.streams[stream].done
-    if r.entries[r.streams[stream].first_entry + entry].what == NONE:
-        return OVER
-    kind = _kind(r, stream)
+    now, kind = r.totals[0].now, _kind(r, stream)
     slot = r.kinds[kind].slot
     gated = r.kinds[kind].gated
     if gated != NONE and r.gated[gated].gate != NONE:
@@ -257,7 +247,7 @@ def _end_entry(r: Arrays, stream: int) -> int:
     entry = r.streams[stream].done
     if r.workloads[r.streams[stream].workload].round == 0:
         r.ends[row_of(r, stream, entry)] = r.totals[0].now
-        if not r.streams[stream].kernels and r.entries[r.streams[stream].first_entry + entry].what != NONE:
+        if not r.streams[stream].kernels:
             begun = r.streams[stream].begun + entry * r.streams[stream].meetings
             r.begun[begun] = r.slots[r.kinds[_kind(r, stream)].slot].met_at
     if len(r.gated) > 1 and not r.streams[stream].kernels:
@@ -288,10 +278,8 @@ def go_on(r: Arrays, stream: int) -> bool:
                 _end_stream(r, stream)
                 return False
             if _waits(r, stream):
-                r.streams[stream].mode = BEGIN
+                r.streams[stream].mode = READY
                 return False
-            mode = BEGIN
-        elif mode == BEGIN:
             if r.streams[stream].kernels:
                 mode = _begin_kernels(r, stream)
             else:

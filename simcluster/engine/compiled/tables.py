@@ -70,16 +70,16 @@ class TableBuilder:
 
     def __init__(self, links: Links) -> None:
         self.links = links
-        names = "streams", "entries", "segments", "kinds", "gated", "opens"
+        names = "streams", "entries", "waits", "segments", "kinds", "gated", "opens"
         collected = [_Rows(records(name, 0)) for name in names]
-        self.streams, self.entries, self.segments, self.kinds, self.gated, self.opens = collected
+        self.streams, self.entries, self.waits, self.segments, self.kinds, self.gated, self.opens = collected
         self.work = _Rows(zeros(0))
         # (Stream of kernels, the most kernels of a segment) of classes that give way.
         self.paces: list[tuple[int, int]] = []
         # Ends of all entries of all streams of all classes, and starts of those that communicate.
         self.times = self.begun = 0
-        # By linked part the first entries of its streams.
-        self.known: dict[int, list[int]] = {}
+        # By linked part the row of its first entry.
+        self.known: dict[int, int] = {}
         # The first streams of all workloads, and one more.
         self.workloads = [0]
         # Who meets, and different transfers, with their numbers; different gates with their first rows.
@@ -109,7 +109,7 @@ class TableBuilder:
         group = classes.groups[number]
         part, width, times = group.part, len(group.indices), self.times
         slowed = classes.slows(group)
-        entries, segments = self._first_entries(part), self._add_segments(group, slowed=slowed)
+        entry, segments = self._first_entry(part), self._add_segments(group, slowed=slowed)
         paces = np.full(width, NONE)
         if slowed:
             paces = len(self.paces) + np.arange(width)
@@ -127,7 +127,7 @@ class TableBuilder:
             meeting = _who_always_meet(kinds)
             meetings = int(meeting.max()) + 1
             columns = {
-                "first_entry": entries[which],
+                "first_entry": entry + part.begins[which],
                 "length": len(stream),
                 "class_stream": first,
                 "kernels": kernels,
@@ -147,14 +147,16 @@ class TableBuilder:
         self.times += width
         return GroupRows(first, paces, slice(times, self.times), every, begun)
 
-    def _first_entries(self, part: LinkedPart) -> list[int]:
-        """Adds the entries of a part, if they are not there yet; by stream the row of the first."""
+    def _first_entry(self, part: LinkedPart) -> int:
+        """Adds the entries of a part, if they are not there yet; the row of the first."""
         if id(part) not in self.known:
-            rows = self.known[id(part)] = []
-            for which, stream in enumerate(part.streams):
-                what = part.segments.which if which == part.compute else part.kinds(which).which
-                waits = {"wait_stream": stream.wait_stream, "wait_position": stream.wait_position}
-                rows.append(self.entries.add(records("entries", len(stream), what=what, **waits)))
+            stream = part.stream_of[part.awaited]
+            position = part.awaited - part.begins[stream] + 1
+            first = self.waits.add(records("waits", len(stream), stream=stream, position=position))
+            entries = records(
+                "entries", part.num_entries, first_wait=first + part.first_wait[:-1], what=part.does
+            )
+            self.known[id(part)] = self.entries.add(entries)
         return self.known[id(part)]
 
     def _add_segments(self, group: PricedGroup, *, slowed: bool) -> Ints:
@@ -254,10 +256,12 @@ class TableBuilder:
         parts = sum(most) * PARTS
         self.gated.add(table("gated", [(NONE, 0, 0, 0, self.opens.count)]))
         self.segments.add(records("segments", 1, first_part=self.work.count))
+        self.entries.add(records("entries", 1, first_wait=self.waits.count))
         return Arrays(
             totals=records("totals", 1, most_kernels=max(most, default=0)),
             streams=self.streams.joined(),
             entries=self.entries.joined(),
+            waits=self.waits.joined(),
             kinds=kinds,
             transfers=records(
                 "transfers",

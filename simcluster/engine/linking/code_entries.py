@@ -6,7 +6,6 @@ starts are known offsets inside it.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,36 +15,24 @@ from simcluster.number_arrays import Ints
 from simcluster.program import COMPUTE, Instruction, InstructionBlock, Scope
 
 NOTHING = -1
-"""No stream to wait for."""
-
-
-@dataclass(frozen=True, slots=True)
-class StreamEntries:
-    """What one stream does in a code, one entry per segment, collective or transfer.
-
-    ``wait_stream`` (index into the code's streams) and ``wait_position`` (entries of it that must have ended)
-    say what to wait for; ``meeting`` is the instruction of a collective or transfer, else ``NOTHING``.
-    """
-
-    wait_stream: Ints
-    wait_position: Ints
-    meeting: Ints
-
-    def __len__(self) -> int:
-        return len(self.meeting)
+"""No entry, or no instruction."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeEntries:
-    """The entries of a block of instructions, by the ``streams`` that it uses, and what each of them does.
+    """The entries of a block of instructions, by the ``streams`` that it uses: one per segment, collective or
+    transfer.
 
-    ``stream_of`` and ``entry`` say by instruction where it is. ``incoming`` are (slot, stream) of buffers
-    that other blocks write and this one reads; ``outgoing`` are (slot, stream, entries until written,
-    whether it only adds) of those that it writes for others.
+    ``meetings`` are by stream and entry the instruction of a collective or transfer, else ``NOTHING``.
+    ``waits`` are (stream, entry, other stream, entry of it that must have ended). ``stream_of`` and ``entry``
+    say by instruction where it is. ``incoming`` are (slot, stream) of buffers that other blocks write and
+    this one reads; ``outgoing`` are (slot, stream, entry that writes, whether it only adds) of those that it
+    writes for others.
     """
 
     streams: tuple[str, ...]
-    tracks: tuple[StreamEntries, ...]
+    meetings: tuple[Sequence[int], ...]
+    waits: tuple[tuple[int, int, int, int], ...]
     stream_of: Ints
     entry: Ints
     incoming: tuple[tuple[int, int], ...]
@@ -72,9 +59,10 @@ class _EntryBuilder:
         self.code = code
         self.stream_of = [code.streams.index(instruction.stream) for instruction in code.instructions]
         self.entry: list[int] = []
-        self.tracks: list[list[tuple[int, int, int]]] = [[] for _ in code.streams]
+        self.meetings: list[list[int]] = [[] for _ in code.streams]
+        self.waits: list[tuple[int, int, int, int]] = []
         # By stream and other stream, up to which entry of that it has waited.
-        self.known: defaultdict[tuple[int, int], int] = defaultdict(int)
+        self.known: dict[tuple[int, int], int] = {}
 
     def run(self) -> CodeEntries:
         instructions = self.code.instructions
@@ -87,29 +75,29 @@ class _EntryBuilder:
         }
         open_segment = False
         for index, (stream, instruction) in enumerate(zip(self.stream_of, instructions, strict=True)):
-            track, kernel = self.tracks[stream], instruction.stream == COMPUTE
+            entries, kernel = self.meetings[stream], instruction.stream == COMPUTE
             waits = self._waits(stream, instruction)
             if waits or not (kernel and open_segment):
-                *before, last = waits or [(NOTHING, 0)]
-                track += [(*wait, NOTHING) for wait in before]
-                track.append((*last, NOTHING if kernel else index))
-            self.entry.append(len(track) - 1)
+                self.waits += [(stream, len(entries), *wait) for wait in waits]
+                entries.append(NOTHING if kernel else index)
+            self.entry.append(len(entries) - 1)
             if kernel:
                 open_segment = index not in awaited
-        tracks = (StreamEntries(*map(_ints, zip(*track, strict=True))) for track in self.tracks)
+        of_entries = tuple(self.meetings), tuple(self.waits)
         places = _ints(self.stream_of), _ints(self.entry)
-        return CodeEntries(self.code.streams, tuple(tracks), *places, self._incoming(), self._outgoing())
+        return CodeEntries(self.code.streams, *of_entries, *places, self._incoming(), self._outgoing())
 
     def _waits(self, stream: int, instruction: Instruction) -> list[tuple[int, int]]:
-        """(Stream, entries that must have ended) of what this instruction waits for and is not implied."""
-        needed: defaultdict[int, int] = defaultdict(int)
-        for other in instruction.after:
-            needed[self.stream_of[other]] = max(needed[self.stream_of[other]], self.entry[other] + 1)
-        waits = []
-        for other, position in sorted(needed.items()):
-            if other != stream and self.known[stream, other] < position:
-                self.known[stream, other] = position
-                waits.append((other, position))
+        """(Stream, entry) of what this instruction waits for and is not implied."""
+        needed: dict[int, int] = {}
+        for index in instruction.after:
+            other = self.stream_of[index]
+            if other != stream:
+                needed[other] = max(needed.get(other, NOTHING), self.entry[index])
+        waits = [
+            wait for wait in sorted(needed.items()) if self.known.get((stream, wait[0]), NOTHING) < wait[1]
+        ]
+        self.known |= {(stream, other): entry for other, entry in waits}
         return waits
 
     def _incoming(self) -> tuple[tuple[int, int], ...]:
@@ -126,7 +114,7 @@ class _EntryBuilder:
     def _outgoing(self) -> tuple[tuple[int, int, int, bool], ...]:
         instructions = self.code.instructions
         return tuple(
-            (slot, self.stream_of[writer], self.entry[writer] + 1, slot in instructions[writer].adds)
+            (slot, self.stream_of[writer], self.entry[writer], slot in instructions[writer].adds)
             for slot, writers in sorted(self.code.written.items())
             if self.code.slots[slot].scope is not Scope.LOCAL
             for writer in sorted(writers)

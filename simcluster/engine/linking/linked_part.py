@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.linking.code_entries import NOTHING, CodeEntries
-from simcluster.engine.linking.entry_types import EntryTypes, Segments
+from simcluster.engine.linking.segments import Segments
 from simcluster.number_arrays import Ints, offsets
 from simcluster.program import COMPUTE, BlockExecution, Executions, Program
-
-BARRIER = -1
-"""The execution of an entry that only waits."""
 
 
 @dataclass(frozen=True)
 class LinkedStream:
-    """The entries of one stream over the whole run.
-
-    Columns as in ``StreamEntries``, with ``wait_stream`` an index into the part's streams and
-    ``wait_position`` absolute; ``execution`` is the index of the execution (``BARRIER`` for entries that only
-    wait).
+    """The entries of one stream over the whole run: by entry the index of its ``execution``, and which of the
+    ``kinds`` it is. These are (code, instruction) of communication, (code, ``NOTHING``) of segments.
     """
 
     name: str
-    wait_stream: Ints
-    wait_position: Ints
-    meeting: Ints
     execution: Ints
+    which: Ints
+    kinds: Sequence[tuple[int, int]]
 
     def __len__(self) -> int:
         return len(self.execution)
@@ -39,20 +32,28 @@ class LinkedStream:
 
 @dataclass(frozen=True)
 class LinkedPart:
-    """What all classes that run a part do, whatever it costs them: the streams, and for each execution the
-    position of its first entry on each stream.
+    """What all classes that run a part do, whatever it costs them.
 
-    ``codes`` are those that the part runs; ``bases`` has shape [executions, streams]: the executions of
-    ``one_step``, once for each of ``steps``.
+    Entry n of those of all streams, one stream after another, waits for the entries
+    ``awaited[first_wait[n]:first_wait[n + 1]]`` of other streams, and for the one before on its own.
     """
 
     program: Program
+    """What it is a part of."""
     codes: Mapping[int, CodeEntries]
+    """Those that it runs."""
     streams: tuple[LinkedStream, ...]
+    """All that these use, and the compute stream."""
+    first_wait: Ints
+    """By entry of all streams its first wait; one more at the end."""
+    awaited: Ints
+    """By wait an entry of all streams."""
     bases: Ints
+    """The position of the first entry of each execution [executions, streams]."""
     one_step: Executions
+    """The executions of one step."""
     steps: int
-    _kinds: dict[int, EntryTypes] = field(default_factory=dict, init=False, repr=False)
+    """How often they are run."""
 
     @cached_property
     def executions(self) -> tuple[BlockExecution, ...]:
@@ -105,12 +106,21 @@ class LinkedPart:
         """The entries of a stream among those of all."""
         return slice(*self.begins[number : number + 2].tolist())
 
+    def waits_of(self, entries: Ints) -> Iterator[tuple[Ints, Ints]]:
+        """What some entries wait for: the first wait of each, then the second ones, and so on. Yields places
+        in ``entries``, and for each of them the awaited entry.
+        """
+        first, last = self.first_wait[entries], self.first_wait[entries + 1]
+        places = np.flatnonzero(first < last)
+        while len(places):
+            yield places, self.awaited[first[places]]
+            first += 1
+            places = places[first[places] < last[places]]
+
     @cached_property
-    def awaited(self) -> Ints:
-        """By entry of all streams the one that it waits for, or ``NOTHING``."""
-        other = np.concatenate([stream.wait_stream for stream in self.streams])
-        position = np.concatenate([stream.wait_position for stream in self.streams])
-        return np.where(other == NOTHING, NOTHING, self.begins[other] + position - 1)
+    def stream_of(self) -> Ints:
+        """By entry of all streams its stream."""
+        return np.repeat(np.arange(len(self.streams)), np.diff(self.begins))
 
     @cached_property
     def previous(self) -> Ints:
@@ -120,43 +130,44 @@ class LinkedPart:
         return previous
 
     @cached_property
-    def communicates(self) -> Ints:
-        """By entry of all streams its stream, if it communicates; ``NOTHING`` of kernels and mere waits."""
-        streams = np.full(self.num_entries, NOTHING)
-        for number, own, kinds in self.communication():
-            streams[own] = np.where(kinds.which == NOTHING, NOTHING, number)
-        return streams
+    def does(self) -> Ints:
+        """By entry of all streams which of the kinds of its stream it is."""
+        return np.concatenate([stream.which for stream in self.streams])
 
     @cached_property
     def segments(self) -> Segments:
         """The entries of the compute stream."""
-        begins = self.bases[:, self.compute]
-        runs = [(code, self.codes[code], begins[places]) for code, places in self.by_code().items()]
-        return Segments.of(runs, len(self.streams[self.compute]))
+        return Segments.of(self.codes, self.streams[self.compute].which)
 
-    def kinds(self, number: int) -> EntryTypes:
-        """What the entries of a communication stream do."""
-        if number not in self._kinds:
-            stream = self.streams[number]
-            self._kinds[number] = EntryTypes.of(self.program, self.code_of, stream.execution, stream.meeting)
-        return self._kinds[number]
-
-    def communication(self) -> Iterator[tuple[int, slice, EntryTypes]]:
-        """The streams of communication: the number of each, its entries among those of all, what they do."""
-        for number in range(len(self.streams)):
+    def communication(self) -> Iterator[tuple[int, slice, LinkedStream]]:
+        """The streams of communication, with their numbers and their entries among those of all."""
+        for number, stream in enumerate(self.streams):
             if number != self.compute:
-                yield number, self.entries(number), self.kinds(number)
+                yield number, self.entries(number), stream
+
+    def turns(self, number: int) -> Ints:
+        """By entry of a communication stream: those who meet in it do so for so many-th time on the stream,
+        from 0.
+        """
+        stream = self.streams[number]
+        groups = [self.program.codes[code].instructions[index].group for code, index in stream.kinds]
+        turns = np.zeros_like(stream.which)
+        for group in dict.fromkeys(groups):
+            own = np.flatnonzero(np.array([other == group for other in groups])[stream.which])
+            turns[own] = np.arange(len(own))
+        return turns
 
     def sums_by_place(self, of_entry: Ints) -> Iterator[tuple[tuple[int, int], int, int]]:
         """Every (code, instruction) of communication, the sum of what its entries have, and their number."""
-        for _, entries, kinds in self.communication():
-            # Those that only wait are counted last.
-            sums = np.zeros(len(kinds.places) + 1, dtype=np.int64)
-            np.add.at(sums, kinds.which, of_entry[entries])
-            counts = np.bincount(kinds.which + 1, minlength=len(sums))[1:]
-            yield from zip(kinds.places, sums[:-1].tolist(), counts.tolist(), strict=True)
+        for _, entries, stream in self.communication():
+            sums = np.zeros(len(stream.kinds), dtype=np.int64)
+            np.add.at(sums, stream.which, of_entry[entries])
+            yield from zip(stream.kinds, sums.tolist(), np.bincount(stream.which).tolist(), strict=True)
 
     @cached_property
-    def waits(self) -> Sequence[tuple[list[int], list[int]]]:
-        """By stream what every entry waits for: the stream, and how many entries of it must have ended."""
-        return [(stream.wait_stream.tolist(), stream.wait_position.tolist()) for stream in self.streams]
+    def waits(self) -> Sequence[Sequence[Sequence[tuple[int, int]]]]:
+        """By stream and entry what it waits for: streams, and how many entries of each must have ended."""
+        stream = self.stream_of[self.awaited]
+        rows = list(zip(stream.tolist(), (self.awaited - self.begins[stream] + 1).tolist(), strict=True))
+        waits = [rows[first:last] for first, last in pairwise(self.first_wait.tolist())]
+        return [waits[self.entries(number)] for number in range(len(self.streams))]

@@ -9,7 +9,6 @@ import numpy as np
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.linking.code_entries import CodeEntries
 from simcluster.engine.linking.row_lists import RowLists
-from simcluster.engine.linking.waits import Waits
 from simcluster.number_arrays import Ints
 from simcluster.program import InstructionBlock, Scope, StageProgram
 
@@ -23,21 +22,23 @@ def waits_for_buffers(
     entries: Mapping[int, CodeEntries],
     streams: Mapping[int, Sequence[int]],
     steps: int,
-) -> Waits:
-    """The waits of a part's executions, ``steps`` times over, for those that made what they read.
+    first: Ints,
+) -> Ints:
+    """The waits of a part's executions, ``steps`` times over, for those that made what they read, as in
+    ``needed_waits``.
 
-    ``streams`` has by code the numbers of its streams.
+    ``streams`` has by code the numbers of its streams, ``first`` [executions, streams] the first entries.
     """
     reads, writes, num_names = _uses(plan, codes, entries, streams, plan.columns.pairs)
     labels = np.tile(np.stack([plan.columns.labels(scope) for scope in _LABELS]) + 1, steps)
     kind = np.tile(plan.columns.pair, steps)
-    writer, (name, label, stream, position, adds) = writes.of_each(kind)
-    makers = _Makers.of(name + num_names * labels[label, writer], writer, stream, position, adds)
+    writer, (name, label, stream, entry, adds) = writes.of_each(kind)
+    makers = _Makers.of(
+        name + num_names * labels[label, writer], writer, stream, first[writer, stream] + entry, adds
+    )
     reader, (name, label, stream) = reads.of_each(kind)
     place, maker = makers.before(name + num_names * labels[label, reader], reader)
-    return Waits(
-        reader[place], stream[place], makers.stream[maker], makers.execution[maker], makers.position[maker]
-    )
+    return np.stack([first[reader, stream][place], makers.entry[maker]])
 
 
 def _uses(
@@ -49,7 +50,7 @@ def _uses(
 ) -> tuple[RowLists, RowLists, int]:
     """What codes read of others and write for others when they run for instances, and the number of names.
 
-    Rows of reads are (name, label, stream), of writes (name, label, stream, position, whether it only adds):
+    Rows of reads are (name, label, stream), of writes (name, label, stream, entry, whether it only adds):
     names by number, labels as in ``_LABELS``. What no other stream writes is not read.
     """
     place = {code: number for number, code in enumerate(streams)}
@@ -103,13 +104,13 @@ class _Makers:
     buffer: Ints
     execution: Ints
     stream: Ints
-    position: Ints
+    entry: Ints
     fresh: Ints
     turn: Ints
     num_streams: int
 
     @classmethod
-    def of(cls, buffer: Ints, execution: Ints, stream: Ints, position: Ints, adds: Ints) -> _Makers:
+    def of(cls, buffer: Ints, execution: Ints, stream: Ints, entry: Ints, adds: Ints) -> _Makers:
         """Those of writes in the order of executions, as ``record_producer`` notes them."""
         order = np.argsort(buffer, kind="stable")
         buffer, execution, stream = buffer[order], execution[order], stream[order]
@@ -124,7 +125,7 @@ class _Makers:
             came = np.empty_like(first)
             came[np.argsort(first)] = np.arange(len(first))
             turn = (came[which] - came[which[fresh]]).astype(np.int64)
-        return cls(buffer, execution, stream, position[order], fresh, turn, int(turn.max(initial=0)) + 1)
+        return cls(buffer, execution, stream, entry[order], fresh, turn, int(turn.max(initial=0)) + 1)
 
     def before(self, buffer: Ints, execution: Ints) -> tuple[Ints, Ints]:
         """Of reads of buffers by executions, in their order: places of reads, and writes that they wait for.

@@ -16,7 +16,7 @@ from simcluster.program import StepGate
 
 class _StuckStream(NamedTuple):
     """A stream of a class, told by its rank, that has not ended: how many entries have, and the communication
-    that it is at; None if it waits for another stream.
+    that it is at; or the stream that it waits for, and how many entries of that must have ended.
     """
 
     rank: int
@@ -24,7 +24,7 @@ class _StuckStream(NamedTuple):
     part: LinkedPart
     number: int
     ended: int
-    communication: Communication | None
+    at: Communication | tuple[int, int]
 
 
 def deadlock_error(classes: PricedClasses, done: Sequence[Sequence[int]]) -> SimulationError:
@@ -33,20 +33,20 @@ def deadlock_error(classes: PricedClasses, done: Sequence[Sequence[int]]) -> Sim
     By class and stream ``done`` entries have ended. Whoever could go on has, so this says all.
     """
     stuck = list(_stuck_streams(classes, done))
-    arrived = Counter(one.communication.met[one.column][0] for one in stuck if one.communication)
+    arrived = Counter(one.at.met[one.column][0] for one in stuck if isinstance(one.at, Communication))
     lines = []
-    for rank, column, part, number, ended, communication in stuck:
+    for rank, column, part, number, ended, at in stuck:
         stream = part.streams[number]
-        if communication is None:
-            awaited = part.streams[stream.wait_stream[ended]]
-            reason = f"{_name(part, awaited, int(stream.wait_position[ended]) - 1)} on {awaited.name}"
-        elif (gates := communication.of_gates(column)) and gates.waits:
-            which = part.kinds(number).which
+        if not isinstance(at, Communication):
+            awaited = part.streams[at[0]]
+            reason = f"{_name(part, awaited, at[1] - 1)} on {awaited.name}"
+        elif (gates := at.of_gates(column)) and gates.waits:
+            which = stream.which
             step = int(np.count_nonzero(which[:ended] == which[ended])) - gates.steps_ago
             counted = _counted(classes, done, gates.waits, step)
             reason = f"gate '{gates.waits}', which has counted {counted} of {gates.count}"
         else:
-            who, size = communication.met[column]
+            who, size = at.met[column]
             late = arrived[who] < size
             reason = "the other members of its group" if late else "links that carry nothing"
         lines.append(f"rank {rank}, {stream.name}: {_name(part, stream, ended)} waits for {reason}")
@@ -59,11 +59,10 @@ def _stuck_streams(classes: PricedClasses, done: Sequence[Sequence[int]]) -> Ite
         for number, (stream, ended) in enumerate(zip(part.streams, done[index], strict=True)):
             if ended == len(stream):
                 continue
-            other, communication = stream.wait_stream[ended], None
-            if other == NOTHING or done[index][other] >= stream.wait_position[ended]:
-                communication = classes.communications(group, number)[part.kinds(number).which[ended]]
+            waits = [wait for wait in part.waits[number][ended] if done[index][wait[0]] < wait[1]]
+            at = waits[0] if waits else classes.communications(group, number)[stream.which[ended]]
             rank = classes.workload.classes.representatives[index]
-            yield _StuckStream(rank, column, part, number, ended, communication)
+            yield _StuckStream(rank, column, part, number, ended, at)
 
 
 def _counted(classes: PricedClasses, done: Sequence[Sequence[int]], gate: StepGate, step: int) -> int:
@@ -71,21 +70,17 @@ def _counted(classes: PricedClasses, done: Sequence[Sequence[int]], gate: StepGa
     return sum(
         amount
         for index, (group, column) in enumerate(classes.place_of)
-        for number, _, kinds in classes.groups[group].part.communication()
+        for number, _, stream in classes.groups[group].part.communication()
         for kind, communication in enumerate(classes.communications(group, number))
         if (gates := communication.of_gates(column)) is not None
-        if np.count_nonzero(kinds.which[: done[index][number]] == kind) > step
+        if np.count_nonzero(stream.which[: done[index][number]] == kind) > step
         for opened, amount in gates.opens
         if opened == gate
     )
 
 
 def _name(part: LinkedPart, stream: LinkedStream, position: int) -> str:
-    index = int(stream.execution[position])
-    if index < 0:
-        return "a wait"
-    execution = part.executions[index]
-    code = part.program.codes[execution.code]
-    instruction = int(stream.meeting[position])
+    execution = part.executions[int(stream.execution[position])]
+    code, instruction = part.program.codes[execution.code], stream.kinds[stream.which[position]][1]
     inner = code.instructions[instruction].name if instruction != NOTHING else code.name
     return f"{execution.instance}.{inner} ({execution.action})"

@@ -100,8 +100,8 @@ class PricedClasses:
     def communications(self, group: int, number: int) -> Sequence[Communication]:
         """What the classes of a group do on one of their communication streams."""
         if (group, number) not in self._communications:
-            kinds = self.groups[group].part.kinds(number)
-            self._communications[group, number] = [self._priced(group, *place) for place in kinds.places]
+            kinds = self.groups[group].part.streams[number].kinds
+            self._communications[group, number] = [self._priced(group, *place) for place in kinds]
         return self._communications[group, number]
 
     def _priced(self, number: int, code: int, place: int) -> Communication:

@@ -128,7 +128,7 @@ def slowed_segments(pace: Pace) -> SlowedSegments:
     return SlowedSegments(entries, first, sizes, np.concatenate([first[:0], *ended]))
 
 
-def segments_of(segments: Segments, kernels: Ints) -> list[Segment | None]:
-    """By entry of a stream of kernels, whose parts ``kernels`` are: its segment; None where it only waits."""
+def segments_of(segments: Segments, kernels: Ints) -> list[Segment]:
+    """By entry of a stream of kernels, whose parts ``kernels`` are, its segment."""
     made = [kernels[first:end].ravel().tolist() for first, end in pairwise(segments.first.tolist())]
-    return [*map([*made, None].__getitem__, segments.which.tolist())]
+    return [made[number] for number in segments.which.tolist()]

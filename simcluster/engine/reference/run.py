@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -17,7 +17,7 @@ from simcluster.engine.progress import Progress
 from simcluster.engine.reference.flows import NEVER, Network, SimEvents
 from simcluster.engine.reference.meetings import Attend, GateCounter, GatedEntries, Latch, Meeting
 from simcluster.engine.reference.pace import Pace, Segment, segments_of, slowed_segments
-from simcluster.engine.reference.streams import Stream, run_kernels, run_transfers
+from simcluster.engine.reference.streams import Stream, Waits, run_kernels, run_transfers
 from simcluster.engine.timing import CommunicationStarts, GroupTiming, Timing
 from simcluster.number_arrays import Ints
 from simcluster.program import StepGate
@@ -65,7 +65,7 @@ def run_by_processes(workloads: Sequence[PricedClasses], links: Links, progress:
     return [run.timing(*counts) for run in runs]
 
 
-Works = dict[int, tuple[Sequence[Sequence[int | Segment | None]], Ints]]
+Works = dict[int, tuple[Sequence[Sequence[int | Segment]], Ints]]
 """By group the entries of its different kernels, as ``run_kernels`` takes them, and which each class has."""
 
 
@@ -94,10 +94,8 @@ class _Run:
         processes = []
         places = zip(self.places, self.streams, self.paces, strict=True)
         for (number, group, column), streams, pace in places:
-            table: list[Stream | None] = [*streams, None]
-            waits = zip(streams, group.part.waits, strict=True)
-            for which, (stream, (others, positions)) in enumerate(waits):
-                awaited = zip(map(table.__getitem__, others), positions, strict=True)
+            for which, (stream, waits) in enumerate(zip(streams, group.part.waits, strict=True)):
+                awaited = _on_streams(waits, streams)
                 if which == group.part.compute:
                     entries = zip(awaited, self._kernels(number, column), strict=True)
                     process = run_kernels(stream, entries, pace)
@@ -107,7 +105,7 @@ class _Run:
                 processes.append(self.env.process(process))
         return processes
 
-    def _kernels(self, number: int, column: int) -> Sequence[int | Segment | None]:
+    def _kernels(self, number: int, column: int) -> Sequence[int | Segment]:
         """The entries of kernels of a class: as segments, where these give way to communication."""
         group = self.classes.groups[number]
         if number not in self.works:
@@ -119,20 +117,20 @@ class _Run:
 
     def _communications(
         self, network: Network, number: int, which: int, column: int, pace: Pace | None
-    ) -> Iterator[Attend | None]:
+    ) -> Iterator[Attend]:
         """What a class does on a stream of communication, entry by entry."""
-        kinds: list[Attend | None] = []
+        kinds: list[Attend] = []
         for kind in self.classes.communications(number, which):
             who, size = kind.met[column]
             meeting = self.meetings.setdefault(who, Meeting(network, size)) if size > 1 else Meeting(network)
             moves, taken = kind.moves(column), kind.taken(column)
             shares = () if pace is None or taken is None else ((pace, taken),)
-            attend: Attend | None = partial(meeting.attend, moves, *shares) if moves else None
+            attend: Attend = partial(meeting.attend, moves, *shares)
             if gates := kind.of_gates(column):
-                attend = GatedEntries(self.gates, gates, Latch(self.env), attend).attend
+                inner = attend if moves else None
+                attend = GatedEntries(self.gates, gates, Latch(self.env), inner).attend
             kinds.append(attend)
-        # The last one is that of entries which only wait.
-        return map([*kinds, None].__getitem__, self.classes.groups[number].part.kinds(which).which.tolist())
+        return map(kinds.__getitem__, self.classes.groups[number].part.streams[which].which.tolist())
 
     def timing(self, *counts: int) -> Timing:
         """What was recorded, with the counts of the network; SimulationError if the run never ended."""
@@ -159,6 +157,12 @@ class _Run:
         return GroupTiming(group, begun, ends, slowed)
 
 
+def _on_streams(waits: Iterable[Sequence[tuple[int, int]]], streams: Sequence[Stream]) -> Iterator[Waits]:
+    """The waits of entries, with streams in place of their numbers."""
+    for of_entry in waits:
+        yield [(streams[other], position) for other, position in of_entry]
+
+
 def _durations(segments: Segments, kernels: Ints) -> list[int]:
-    """Nanoseconds of the entries of kernels; 0 where they only wait."""
-    return list(np.append(segments.durations(kernels), 0)[segments.which].tolist())
+    """Nanoseconds of the entries of kernels."""
+    return list(segments.durations(kernels)[segments.which].tolist())

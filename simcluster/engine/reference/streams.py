@@ -6,7 +6,7 @@ only if the counter is not there yet; most waits cost nothing, and none an entry
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -47,47 +47,39 @@ class Stream:
         return self.latch
 
 
-Wait = tuple[Stream | None, int]
-"""The stream that an entry waits for, and how many entries of it must have ended."""
-
-Kernels = tuple[Wait, Any]
-"""An entry of a compute stream: nanoseconds, or the segment that gives way to communication; 0 or None where
-it only waits.
-"""
-
-Communication = tuple[Wait, Attend | None]
-"""An entry of a stream of communication, and how it is done; None where it only waits."""
+Waits = Sequence[tuple[Stream, int]]
+"""What an entry waits for: other streams, and how many entries of each must have ended."""
 
 
-def run_kernels(me: Stream, entries: Iterable[Kernels], pace: Pace | None = None) -> SimEvents:
-    """The process of a compute stream; at a ``pace`` its segments give way to communication."""
+def run_kernels(me: Stream, entries: Iterable[tuple[Waits, Any]], pace: Pace | None = None) -> SimEvents:
+    """The process of a compute stream, whose entries take nanoseconds; at a ``pace`` they are segments, which
+    give way to communication.
+    """
     env, timeout, started, ended = me.env, me.env.timeout, me.starts.append, me.ends.append
-    for entry, ((other, position), work) in enumerate(entries):
-        if other is not None and other.done < position:
-            yield me.until(other, position)
-        now = int(env.now)
-        started(now)
-        if work:
-            if pace is None:
-                yield timeout(work)
-            else:
-                yield pace.start(entry, work)
-                pace.stop()
-            now = int(env.now)
-        ended(now)
+    for entry, (waits, work) in enumerate(entries):
+        for other, position in waits:
+            if other.done < position:
+                yield me.until(other, position)
+        started(int(env.now))
+        if pace is None:
+            yield timeout(work)
+        else:
+            yield pace.start(entry, work)
+            pace.stop()
+        ended(int(env.now))
         me.done += 1
         if me.waiters:
             let_go(me.waiters, me.done)
 
 
-def run_transfers(me: Stream, entries: Iterable[Communication]) -> SimEvents:
+def run_transfers(me: Stream, entries: Iterable[tuple[Waits, Attend]]) -> SimEvents:
     """The process of a communication stream."""
     env, started, ended = me.env, me.starts.append, me.ends.append
-    for (other, position), attend in entries:
-        if other is not None and other.done < position:
-            yield me.until(other, position)
-        began = int(env.now) if attend is None else (yield from attend())
-        started(began)
+    for waits, attend in entries:
+        for other, position in waits:
+            if other.done < position:
+                yield me.until(other, position)
+        started((yield from attend()))
         ended(int(env.now))
         me.done += 1
         if me.waiters:

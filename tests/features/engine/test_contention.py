@@ -144,7 +144,7 @@ def test_folded_and_unfolded_give_the_same_times_where_all_share_one_link():
 
 def test_event_counts_of_a_contended_step():
     _, timing = contended(unfold=False)
-    assert (timing.num_events, timing.num_flows, timing.num_solves) == (1131, 436, 250)
+    assert (timing.num_events, timing.num_flows, timing.num_solves) == (968, 436, 250)
 
 
 def test_contention_stretches_what_meets_and_the_step_is_still_cut_without_remainder():
@@ -179,7 +179,7 @@ def test_a_link_without_capacity_is_named_as_what_holds_the_program():
 
 def communication(env, net, moves, meetings, after=None):
     stream = Stream(env, len(moves))
-    waits = [(after, 1), *[AT_ONCE] * (len(moves) - 1)]
+    waits = [[(after, 1)] if after else AT_ONCE, *[AT_ONCE] * (len(moves) - 1)]
     does = [
         partial((meeting or Meeting(net)).attend, move) for move, meeting in zip(moves, meetings, strict=True)
     ]

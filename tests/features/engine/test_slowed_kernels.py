@@ -104,7 +104,7 @@ def copies(built):
         for stream in range(len(group.part.streams))
         if stream != group.part.compute
         for each, (code, place) in zip(
-            classes.communications(number, stream), group.part.kinds(stream).places, strict=True
+            classes.communications(number, stream), group.part.streams[stream].kinds, strict=True
         )
         if built.program.codes[code].instructions[place].action is InstructionKind.COPY
     ]

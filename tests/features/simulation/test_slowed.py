@@ -81,14 +81,7 @@ def test_without_figures_nothing_is_slowed():
 @pytest.mark.parametrize("plan", quick_at(PLANS, 0, 3))
 def test_a_kernel_is_slowed_exactly_if_communication_ran_beside_it(plan):
     for each in run_alone(build_scenario(on_gpus(**plan))).classes:
-        names = [stream.name for stream in each.part.streams]
-        moves = [
-            (starts[stream.meeting >= 0], ends[stream.meeting >= 0])
-            for name, stream, starts, ends in zip(
-                names, each.part.streams, each.starts, each.ends, strict=True
-            )
-            if name != "compute"
-        ]
+        moves = [(each.starts[number], each.ends[number]) for number, _, _ in each.part.communication()]
         begun, over = (np.concatenate(column) for column in zip(*moves, strict=True))
         for code, found in instruction_times(each).items():
             known, priced = each.part.codes[code], each.group.group.codes[code]

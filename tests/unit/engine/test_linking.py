@@ -24,21 +24,17 @@ def entries_of(codes):
 
 def told(linked):
     """The entries of every stream, as ``linked_one_by_one`` has them, and where executions begin."""
-    names = [*(stream.name for stream in linked.streams), None]
+    names = [stream.name for stream in linked.streams]
     entries = {
         stream.name: [
-            (execution, names[other], position, meeting)
-            for execution, other, position, meeting in zip(
-                stream.execution.tolist(),
-                stream.wait_stream.tolist(),
-                stream.wait_position.tolist(),
-                stream.meeting.tolist(),
-                strict=True,
+            (execution, stream.kinds[kind][1], [(names[other], position) for other, position in waits])
+            for execution, kind, waits in zip(
+                stream.execution.tolist(), stream.which.tolist(), waits_of_entries, strict=True
             )
         ]
-        for stream in linked.streams
+        for stream, waits_of_entries in zip(linked.streams, linked.waits, strict=True)
     }
-    return entries, [dict(zip(names, base, strict=False)) for base in linked.bases.tolist()]
+    return entries, [dict(zip(names, base, strict=True)) for base in linked.bases.tolist()]
 
 
 @st.composite
@@ -134,36 +130,42 @@ def test_what_comes_of_several_streams_is_waited_for_in_the_order_in_which_they_
         block("read", [instruction("read", reads=(0,))], slots),
     ]
     linked = link_part(program(codes, [run(code) for code in (0, 1, 2, 3, 4)]), 0, entries_of(codes), 1)
-    compute = next(stream for stream in linked.streams if stream.name == COMPUTE)
-    names = [stream.name for stream in linked.streams]
-    assert [names[other] for other in compute.wait_stream[:-1].tolist()] == ["tensor", "data", "offload"]
+    entries, _ = told(linked)
     # Reading waits for the second addition on "data", and no stream for itself.
-    assert compute.wait_position.tolist() == [1, 2, 1, 0]
-    assert compute.wait_stream[-1] == NOTHING
+    assert entries[COMPUTE] == [(4, NOTHING, [("tensor", 1), ("data", 2), ("offload", 1)])]
+
+
+def test_an_execution_waits_only_with_its_own_entries():
+    """Without kernels it makes none wait for transfers; and what the streams of an execution wait for is not
+    posted before it.
+    """
+    slots = [slot("gathered", Scope.STEP)]
+    codes = [
+        block("send", [instruction("send", stream="send_next")], slots),
+        block("gather", [instruction("gather", writes=(0,), stream="data")], slots),
+        block("burn", [instruction("burn")], slots),
+        block("both", [instruction("read", reads=(0,)), instruction("reduce", stream="tensor")], slots),
+    ]
+    runs = [run(0), run(1, wait_for_transfers=True), run(2), run(3, after_streams=(COMPUTE,))]
+    entries, _ = told(link_part(program(codes, runs), 0, entries_of(codes), 1))
+    assert entries[COMPUTE] == [(2, NOTHING, []), (3, NOTHING, [("data", 1)])]
+    assert entries["tensor"] == [(3, 1, [(COMPUTE, 1)])]
 
 
 @given(programs())
 @settings(max_examples=50, deadline=None)
-def test_entries_are_numbered_by_what_they_do_as_they_come(made):
+def test_entries_are_numbered_by_what_they_do(made):
     linked = link_part(made, 0, entries_of(made.codes), 2)
-    for number, stream in enumerate(linked.streams):
-        kinds = linked.kinds(number)
-        met = {}
-        seen = []
-        for execution, index, kind, ordinal in zip(
-            stream.execution.tolist(),
-            stream.meeting.tolist(),
-            kinds.which.tolist(),
-            kinds.ordinals.tolist(),
-            strict=True,
+    for number, _, stream in linked.communication():
+        met, turns = {}, linked.turns(number).tolist()
+        for execution, kind, turn in zip(
+            stream.execution.tolist(), stream.which.tolist(), turns, strict=True
         ):
-            if index == NOTHING:
-                assert (kind, ordinal) == (NOTHING, 0)
-                continue
-            place = linked.executions[execution].code, index
-            group = made.codes[place[0]].instructions[index].group
-            assert kinds.places[kind] == place
-            assert ordinal == met.get(group, 0)
-            met[group] = ordinal + 1
-            seen.append(kind)
-        assert list(dict.fromkeys(seen)) == list(range(len(kinds.places)))
+            code, index = stream.kinds[kind]
+            assert linked.executions[execution].code == code
+            group = made.codes[code].instructions[index].group
+            assert made.codes[code].instructions[index].stream == stream.name
+            assert turn == met.get(group, 0)
+            met[group] = turn + 1
+        assert len(set(stream.kinds)) == len(stream.kinds)
+        assert set(stream.which.tolist()) == set(range(len(stream.kinds)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from simcluster.engine.compiled.arrays import NONE
 from simcluster.engine.compiled.program_order import _Columns, _Lane, _Meeting
 from simcluster.engine.timing import CommunicationStarts
 
@@ -16,7 +15,7 @@ def lane(*entries):
     ends, begun = np.zeros((2, len(entries) + 1, 1), dtype=np.int64)
     starts = CommunicationStarts(begun, np.zeros(1, dtype=np.int64))
     number = range(len(entries))
-    columns = _Columns(ends, [NONE for _ in number], [*number], bytearray(len(entries)))
+    columns = _Columns(ends, [() for _ in number], [*number], bytearray(len(entries)))
     kinds = [np.array([(slot, 2)], dtype=RECORD) for _, slot in entries]
     spent = [np.array([10]) for _ in number]
     return _Lane(columns, 0, len(entries), spent, kinds, [meeting for meeting, _ in entries], starts)

@@ -6,9 +6,10 @@ from functools import partial
 
 import simpy
 
+from simcluster.engine.communication import ClassGates
 from simcluster.engine.communication.fabric import NO_LINKS
 from simcluster.engine.reference.flows import Network
-from simcluster.engine.reference.meetings import Latch, Meeting
+from simcluster.engine.reference.meetings import GatedEntries, Latch, Meeting
 from simcluster.engine.reference.streams import Stream, run_kernels, run_transfers
 from tests.support.slowed_kernels import AT_ONCE
 
@@ -50,11 +51,12 @@ def test_a_stream_lets_go_only_who_waits_for_what_is_over():
 def test_streams_that_wait_for_each_other_in_turn_do_not_nest():
     """Twenty thousand entries that take no time: deeper than Python lets calls be nested."""
     env, count = simpy.Environment(), 20_000
+    at_a_gate = GatedEntries({}, ClassGates(None, 0, 0, ()), Latch(env), None).attend
     one, other = Stream(env, count), Stream(env, count)
-    kernels = [((other, entry), 0) for entry in range(count)]
-    transfers = [((one, entry + 1), None) for entry in range(count)]
-    env.process(run_transfers(other, transfers))
-    env.process(run_kernels(one, kernels))
+    first = [([(other, entry)], at_a_gate) for entry in range(count)]
+    then = [([(one, entry + 1)], at_a_gate) for entry in range(count)]
+    env.process(run_transfers(other, then))
+    env.process(run_transfers(one, first))
     env.run()
     assert one.done == other.done == count and env.now == 0
 
@@ -66,8 +68,8 @@ def test_a_row_of_classes_that_meet_pair_by_pair_does_not_nest():
     meetings = [partial(Meeting(network, 2).attend, 0) for _ in range(count)]
     streams = [Stream(env, 2) for _ in range(count + 1)]
     for number, stream in enumerate(streams):
-        met = [meetings[number - 1] if number else None, meetings[number] if number < count else None]
+        met = [*meetings[max(0, number - 1) : number], *meetings[number : number + 1]]
         entries = [(AT_ONCE, meeting) for meeting in met]
         env.process(run_transfers(stream, entries))
     env.run()
-    assert all(stream.done == 2 for stream in streams)
+    assert [stream.done for stream in streams] == [1, *[2] * (count - 1), 1]
