@@ -113,11 +113,17 @@ class Pool:
         blocks, size = self.blocks, len(self.blocks.lengths)
         more = blocks.totals[USED] + 2 * num_requests + 2 - size
         if more > 0 and self.compiled:
-            room = self._zeros(max(more, size))
-            self.blocks = Blocks._make([*(np.append(column, room) for column in blocks[:8]), *blocks[8:]])
+            longer = [self._longer(column, max(more, size)) for column in blocks[:8]]
+            self.blocks = Blocks._make([*longer, *blocks[8:]])
         elif more > 0:
             for column in blocks[2:8]:
                 column.extend([0] * more)
+
+    def _longer(self, column: Ints, more: int) -> Ints:
+        """A column and more zeros, of which none are written before they are used."""
+        longer, used = np.zeros(len(column) + more, dtype=np.int64), self.blocks.totals[USED] + 2
+        longer[:used] = column[:used]
+        return longer
 
     def _column(self, values: Ints) -> Column:
         return values if self.compiled else values.tolist()
