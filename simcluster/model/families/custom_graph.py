@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, fields, replace
+from dataclasses import MISSING, Field, field, fields, replace
 from functools import cache
 from typing import Any, get_args, get_type_hints
 
@@ -36,7 +36,7 @@ class Entry:
     name: str
     op: str
     inputs: tuple[str, ...]
-    attributes: Mapping[str, Any]
+    attributes: Mapping[str, Any] = field(hash=False)
 
     def refused(self, message: str, key: str = "", hint: str = "") -> Refused:
         """The error to raise about it, or about one of its keys."""
