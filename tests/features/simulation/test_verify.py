@@ -10,7 +10,7 @@ from simcluster.plan import make_plan
 from simcluster.scenario import Scenario
 from simcluster.simulation import Verification, build_scenario, verify
 from simcluster.simulation.compose.build import plan_scenario
-from simcluster.simulation.verification import shrink_scenario
+from simcluster.simulation.verification import shrink_sizes
 from simcluster.simulation.verification.shrink_sizes import small_mesh
 from simcluster.simulation.verification.single_device_comparison import verify_plan
 from simcluster.values import Oracle, SeededData, TensorComparison
@@ -106,7 +106,7 @@ PATHS = sorted(Path("scenarios").glob("*.yaml"))
 @pytest.mark.parametrize("path", [shipped(path) for path in PATHS])
 def test_every_shipped_scenario_computes_what_one_device_computes(path, monkeypatch):
     """On few ranks: the rule by which plans are made small is the same for any number."""
-    monkeypatch.setattr(shrink_scenario, "MOST_RANKS", FEW_RANKS)
+    monkeypatch.setattr(shrink_sizes, "MOST_RANKS", FEW_RANKS)
     assert_right(Scenario.load(path))
 
 

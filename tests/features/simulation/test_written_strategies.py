@@ -6,7 +6,7 @@ import pytest
 
 from simcluster.simulation.compose.build import build_scenario, plan_scenario
 from simcluster.simulation.run_scenario import simulate
-from simcluster.simulation.verification import shrink_scenario
+from simcluster.simulation.verification import shrink_sizes
 from simcluster.simulation.verification.single_device_comparison import verify
 from simcluster.simulation.views.effective_strategies import effective_strategies_of
 from simcluster.simulation.views.operator_layouts import layouts_document
@@ -82,7 +82,7 @@ def test_inputs_that_lie_over_an_axis_that_is_cut_lie_over_its_pieces():
 
 def test_large_meshes_are_shrunk_with_their_numbers(monkeypatch):
     """Numbers count the ranks of the large mesh; verify runs a small one that is cut alike."""
-    monkeypatch.setattr(shrink_scenario, "MOST_RANKS", 16)
+    monkeypatch.setattr(shrink_sizes, "MOST_RANKS", 16)
     forms = [{"match": f"{LAYER}mlp.down", "in": [[16, 1, 8], [8, 1]], "out": [[16, 8, 1]]}]
     model = {"layers": 2, "hidden": 64, "heads": 8, "ffn": 64, "vocab": 128}
     which = scenario(
