@@ -104,7 +104,7 @@ def test_a_good_plan_gains_nothing():
     assert advice.best is advice.present
     assert advice.rounds == [advice] and advice.changes == ()
     text = advice_text(advice)
-    assert "No tip gains anything." in text
+    assert "No change that was tried gains anything." in text
     assert "Tried, without a gain" in text and "Together" not in text
     assert advice_document(advice)["together"] is None
 
