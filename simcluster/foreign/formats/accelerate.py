@@ -18,6 +18,7 @@ from simcluster.foreign.deepspeed import (
 from simcluster.foreign.formats.deepspeed import meaning_of as deepspeed_meaning
 from simcluster.foreign.importer_interface import Importer, UserAdditions
 from simcluster.foreign.pytorch import (
+    DEEPSPEED_FILE,
     SHARDING,
     fsdp_meaning,
     state_all_recomputed,
@@ -41,7 +42,6 @@ from simcluster.foreign.translation import (
     switch,
 )
 
-_KIND, _JSON = "distributed type", "deepspeed file"
 _INERT = ignored_settings("accelerate")
 _COMPUTE = "training.precision.compute"
 _DATA = ("no", "multi_gpu", "multi_npu", "multi_cpu", "multi_xpu", "multi_mlu", "multi_musa", "multi_hpu")
@@ -109,7 +109,7 @@ _OWN: Mapping[str, Meaning] = {
     "deepspeed_config.zero_stage": read_zero_stage,
     "deepspeed_config.gradient_accumulation_steps": states_value("accumulation"),
     "deepspeed_config.gradient_clipping": reads_clip,
-    "deepspeed_config.deepspeed_config_file": states_value(_JSON, read_word),
+    "deepspeed_config.deepspeed_config_file": states_value(DEEPSPEED_FILE, read_word),
     "megatron_lm_config.megatron_lm_tp_degree": states_value("tensor"),
     "megatron_lm_config.megatron_lm_pp_degree": states_value("pipeline"),
     "megatron_lm_config.megatron_lm_num_micro_batches": states_value("accumulation"),
@@ -180,8 +180,8 @@ def _fully_sharded(facts: Facts, given: UserAdditions) -> None:
 def _deepspeed(facts: Facts, given: UserAdditions) -> None:
     """DeepSpeed by the settings of the section, or by the JSON that it names."""
     state_trainer_profile(facts, "deepspeed-zero", "as distributed_type says")
-    if _JSON in facts.known:
-        state_referenced_deepspeed(facts, facts.drop(_JSON), given, deepspeed_meaning)
+    if DEEPSPEED_FILE in facts.known:
+        state_referenced_deepspeed(facts, facts.drop(DEEPSPEED_FILE), given, deepspeed_meaning)
         return
     if STAGE not in facts.known and SHARDING not in facts.settings:
         flag = Flag("zero_stage", 2, "zero_stage: 2 (Accelerate's default)")

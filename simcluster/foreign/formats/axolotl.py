@@ -7,21 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcluster.foreign.deepspeed import state_referenced_deepspeed
 from simcluster.foreign.formats.deepspeed import meaning_of as deepspeed_meaning
 from simcluster.foreign.importer_interface import Importer, UserAdditions
 from simcluster.foreign.pytorch import (
     RECOMPUTED,
-    SHARDING,
     all_linear_targets,
     argument_meaning,
-    fsdp_meaning,
     hub_name,
+    remark_lengths,
     state_all_recomputed,
     state_hub_model,
-    state_strategy,
     state_trainer,
-    state_trainer_profile,
+    state_trainer_sharding,
 )
 from simcluster.foreign.reading import Flag, read_settings
 from simcluster.foreign.translation import (
@@ -34,7 +31,6 @@ from simcluster.foreign.translation import (
     has_no_effect,
     ignored_settings,
     not_expressible,
-    read_word,
     refuses_setting,
     state_adapters,
     states_value,
@@ -42,8 +38,7 @@ from simcluster.foreign.translation import (
 )
 
 _INERT = ignored_settings("axolotl")
-_MODEL, _JSON, _PACKED, _LINEAR = "model name", "deepspeed file", "packing", "lora on linear"
-_PADDED = "padding"
+_MODEL, _PACKED, _PADDED, _LINEAR = "model name", "packing", "padding", "lora on linear"
 
 
 class Axolotl(Importer):
@@ -61,7 +56,8 @@ class Axolotl(Importer):
         facts.understand(written, _meaning)
         if _MODEL in facts.known:
             state_hub_model(facts, _MODEL, given)
-        _state_profile(facts, given, written)
+        asked = next((flag for flag in written if flag.name.startswith("fsdp_config.")), None)
+        state_trainer_sharding(facts, given, deepspeed_meaning, unnamed=asked)
         _tuning(facts, given)
         _lengths(facts)
         facts.default("accumulation", 1, "gradient_accumulation_steps: 1 (axolotl's default)")
@@ -111,7 +107,6 @@ _OWN: Mapping[str, Meaning] = {
     "unfrozen_parameters": not_expressible("all weights are trained", unless=(None, [], "")),
     "gradient_checkpointing": _offloading,
     "activation_offloading": not_expressible("saved activations stay on the device"),
-    "deepspeed": states_value(_JSON, read_word),
     "rl": refuses_setting(PREFERENCES, unless=(None, False, "")),
     "reward_model": refuses_setting(PREFERENCES),
     "process_reward_model": refuses_setting(PREFERENCES),
@@ -121,6 +116,8 @@ _OWN: Mapping[str, Meaning] = {
     "expert_parallel_size": states_value("expert"),
     "dp_replicate_size": not_expressible("weights are sharded over all ranks"),
     "dp_shard_size": has_no_effect,
+    "fsdp_version": has_no_effect,
+    "fsdp_final_state_dict_type": has_no_effect,
     "flash_attention": has_no_effect,
     "sdp_attention": has_no_effect,
     "xformers_attention": not_expressible("PyTorch's fused attention is simulated"),
@@ -145,29 +142,9 @@ _OWN: Mapping[str, Meaning] = {
 
 
 def _meaning(name: str) -> Meaning | None:
-    head, _, rest = name.partition(".")
     if meaning := _OWN.get(name) or argument_meaning(name):
         return meaning
-    if head == "fsdp_config" and rest:
-        return fsdp_meaning(rest)
-    if head in ("fsdp_version", "fsdp_final_state_dict_type"):
-        return has_no_effect
-    return has_no_effect if head in _INERT["effectless"] else None
-
-
-def _state_profile(facts: Facts, given: UserAdditions, written: list[Flag]) -> None:
-    """DeepSpeed where a JSON is named, FSDP where it is asked for, else data parallelism."""
-    asked = next((flag for flag in written if flag.name.startswith("fsdp_config.")), None)
-    sharded = state_strategy(facts, given, unnamed=asked)
-    if facts.get(_JSON):
-        flag = facts.drop(_JSON)
-        state_trainer_profile(facts, "deepspeed-zero", str(flag))
-        state_referenced_deepspeed(facts, flag, given, deepspeed_meaning)
-    elif sharded:
-        state_trainer_profile(facts, "fsdp", "as fsdp asks for")
-    else:
-        facts.default(SHARDING, {"zero": 0}, "neither deepspeed nor fsdp: every rank holds everything")
-        state_trainer_profile(facts, "ddp", "neither deepspeed nor fsdp")
+    return has_no_effect if name.partition(".")[0] in _INERT["effectless"] else None
 
 
 def _tuning(facts: Facts, given: UserAdditions) -> None:
@@ -182,7 +159,4 @@ def _lengths(facts: Facts) -> None:
     if facts.get(_PACKED):
         facts.unsupported(facts.flag(_PACKED), "attention goes over whole sequences, not sample by sample")
     elif "training.seq_len" in facts.known and not facts.get(_PADDED):
-        flag = facts.flag("training.seq_len")
-        facts.remark(
-            f"{flag}: every sequence is that long here; without packing the file's are as long as its samples"
-        )
+        remark_lengths(facts)

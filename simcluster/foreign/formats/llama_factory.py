@@ -7,22 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcluster.foreign.deepspeed import state_referenced_deepspeed
 from simcluster.foreign.formats.deepspeed import meaning_of as deepspeed_meaning
 from simcluster.foreign.importer_interface import Importer, UserAdditions
 from simcluster.foreign.pytorch import (
     RECOMPUTED,
-    SHARDING,
     all_linear_targets,
     argument_meaning,
-    fsdp_meaning,
     hub_name,
     layers_of_model,
+    remark_lengths,
     state_all_recomputed,
     state_hub_model,
-    state_strategy,
     state_trainer,
-    state_trainer_profile,
+    state_trainer_sharding,
 )
 from simcluster.foreign.reading import Flag, read_settings
 from simcluster.foreign.translation import (
@@ -37,7 +34,6 @@ from simcluster.foreign.translation import (
     ignored_settings,
     not_expressible,
     read_boolean,
-    read_word,
     reads_rotary_fraction,
     refuses_setting,
     selects,
@@ -47,7 +43,7 @@ from simcluster.foreign.translation import (
 )
 
 _INERT = ignored_settings("llama_factory")
-_MODEL, _TUNING, _JSON = "model name", "finetuning type", "deepspeed file"
+_MODEL, _TUNING = "model name", "finetuning type"
 _LAST, _PACKED, _PURE = "trainable layers", "packing", "pure bf16"
 
 
@@ -74,7 +70,7 @@ class LlamaFactory(Importer):
         if _MODEL in facts.known:
             state_hub_model(facts, _MODEL, given)
         _numbers(facts)
-        _state_profile(facts, given)
+        state_trainer_sharding(facts, given, deepspeed_meaning)
         _tuning(facts, given)
         _lengths(facts)
         if RECOMPUTED not in facts.known:
@@ -135,7 +131,6 @@ _OWN: Mapping[str, Meaning] = {
     "neat_packing": switch("packed by sample"),
     "pure_bf16": switch(_PURE),
     "disable_gradient_checkpointing": switch(RECOMPUTED, False, True),
-    "deepspeed": states_value(_JSON, read_word),
     "freeze_trainable_layers": states_value(_LAST),
     "freeze_trainable_modules": not_expressible("whole layers are trained", unless=("all", None)),
     "freeze_extra_modules": not_expressible("nothing else is trained", unless=(None, "")),
@@ -160,12 +155,9 @@ _OWN: Mapping[str, Meaning] = {
 
 
 def _meaning(name: str) -> Meaning | None:
-    head, _, rest = name.partition(".")
     if meaning := _OWN.get(name) or argument_meaning(name):
         return meaning
-    if head == "fsdp_config" and rest:
-        return fsdp_meaning(rest)
-    return has_no_effect if head in _INERT["effectless"] else None
+    return has_no_effect if name.partition(".")[0] in _INERT["effectless"] else None
 
 
 def _numbers(facts: Facts) -> None:
@@ -173,20 +165,6 @@ def _numbers(facts: Facts) -> None:
         flag = facts.flag(_PURE)
         for key, value in (("compute", "bf16"), ("gradients", "bf16"), ("master", "none")):
             facts.replace(f"training.precision.{key}", value, flag)
-
-
-def _state_profile(facts: Facts, given: UserAdditions) -> None:
-    """DeepSpeed where a JSON is named, FSDP where it is asked for, else data parallelism."""
-    sharded = state_strategy(facts, given)
-    if _JSON in facts.known:
-        flag = facts.drop(_JSON)
-        state_trainer_profile(facts, "deepspeed-zero", str(flag))
-        state_referenced_deepspeed(facts, flag, given, deepspeed_meaning)
-    elif sharded:
-        state_trainer_profile(facts, "fsdp", "as fsdp asks for")
-    else:
-        facts.default(SHARDING, {"zero": 0}, "neither deepspeed nor fsdp: every rank holds everything")
-        state_trainer_profile(facts, "ddp", "neither deepspeed nor fsdp")
 
 
 def _tuning(facts: Facts, given: UserAdditions) -> None:
@@ -230,14 +208,11 @@ def _lengths(facts: Facts) -> None:
         if "training.seq_len" in facts.settings:
             return
         facts.default("training.seq_len", 2048, "cutoff_len: 2048 (LLaMA-Factory's default)")
-    flag = facts.flag("training.seq_len")
     packed = facts.get(_PACKED) or facts.get("packed by sample")
     if facts.get("packed by sample"):
         facts.unsupported(facts.flag("packed by sample"), "attention goes over whole sequences")
     if not packed:
-        facts.remark(
-            f"{flag}: every sequence is that long here; without packing the file's are as long as its samples"
-        )
+        remark_lengths(facts)
     for name in (_PACKED, "packed by sample"):
         if name in facts.known and not facts.is_listed(facts.flag(name)):
             facts.absorb(facts.flag(name))

@@ -15,14 +15,18 @@ from simcluster.foreign.pytorch.hub_models import (
 from simcluster.foreign.pytorch.sharding_strategies import RECOMPUTED, fsdp_meaning, state_strategy
 from simcluster.foreign.pytorch.trainer_arguments import (
     COMPILED,
+    DEEPSPEED_FILE,
     argument_meaning,
+    remark_lengths,
     state_all_recomputed,
     state_trainer,
     state_trainer_profile,
+    state_trainer_sharding,
 )
 
 __all__ = [
     "COMPILED",
+    "DEEPSPEED_FILE",
     "RECOMPUTED",
     "SHARDING",
     "all_linear_targets",
@@ -31,6 +35,7 @@ __all__ = [
     "fsdp_meaning",
     "hub_name",
     "layers_of_model",
+    "remark_lengths",
     "state_all_recomputed",
     "state_cpu_offload",
     "state_fully_sharded",
@@ -38,4 +43,5 @@ __all__ = [
     "state_strategy",
     "state_trainer",
     "state_trainer_profile",
+    "state_trainer_sharding",
 ]

@@ -5,9 +5,17 @@ Defaults are from memory of its public documents.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from simcluster.foreign.pytorch.sharding_strategies import RECOMPUTED, read_strategy
+from simcluster.foreign.deepspeed import state_referenced_deepspeed
+from simcluster.foreign.importer_interface import UserAdditions
+from simcluster.foreign.pytorch.fully_sharded import SHARDING
+from simcluster.foreign.pytorch.sharding_strategies import (
+    RECOMPUTED,
+    fsdp_meaning,
+    read_strategy,
+    state_strategy,
+)
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import (
     Alternatives,
@@ -18,6 +26,7 @@ from simcluster.foreign.translation import (
     ignored_settings,
     not_expressible,
     read_number,
+    read_word,
     reads_clip,
     states_value,
     switch,
@@ -26,7 +35,7 @@ from simcluster.foreign.translation import (
 _INERT = ignored_settings("trainer")
 COMPUTE = "training.precision.compute"
 COMPILED = "compiled"
-JSON = "deepspeed file"
+DEEPSPEED_FILE = "deepspeed file"
 
 _OPTIMIZERS: Mapping[str, str] = {
     "adamw_torch": "adamw",
@@ -101,6 +110,7 @@ ARGUMENTS: Mapping[str, Meaning] = {
     "tf32": _tf32,
     "gradient_checkpointing": switch(RECOMPUTED, True, False),
     "torch_compile": switch(COMPILED),
+    "deepspeed": states_value(DEEPSPEED_FILE, read_word),
     "fsdp": read_strategy,
     "auto_find_batch_size": not_expressible("the batch that is written"),
     "use_cpu": not_expressible("devices of the cluster train"),
@@ -113,7 +123,9 @@ ARGUMENTS: Mapping[str, Meaning] = {
 
 
 def argument_meaning(name: str) -> Meaning | None:
-    """What an argument of the Trainer means; None if it is none."""
+    """What an argument of the Trainer means, or one of its section about FSDP; None if it is none."""
+    if name.startswith("fsdp_config."):
+        return fsdp_meaning(name.removeprefix("fsdp_config."))
     return ARGUMENTS.get(name) or (has_no_effect if name in _INERT["effectless"] else None)
 
 
@@ -139,6 +151,38 @@ def state_trainer_profile(facts: Facts, profile: str, because: str) -> None:
     text = f"{because}; attention of one kernel, as transformers' default sdpa is"
     flag = flag if "attention kernel" in facts.known else Flag(text, None, text)
     facts.replace("framework", changes if len(changes) > 1 else profile, flag)
+
+
+def state_trainer_sharding(
+    facts: Facts,
+    given: UserAdditions,
+    deepspeed_meaning: Callable[[str], Meaning | None],
+    *,
+    unnamed: Flag | None = None,
+) -> None:
+    """DeepSpeed where its file is named, FSDP where it is asked for, else data parallelism.
+
+    ``deepspeed_meaning`` gives the meaning of DeepSpeed's settings; ``unnamed`` asks for FSDP without a
+    strategy.
+    """
+    sharded = state_strategy(facts, given, unnamed=unnamed)
+    if facts.get(DEEPSPEED_FILE):
+        flag = facts.drop(DEEPSPEED_FILE)
+        state_trainer_profile(facts, "deepspeed-zero", str(flag))
+        state_referenced_deepspeed(facts, flag, given, deepspeed_meaning)
+    elif sharded:
+        state_trainer_profile(facts, "fsdp", "as fsdp asks for")
+    else:
+        facts.default(SHARDING, {"zero": 0}, "neither deepspeed nor fsdp: every rank holds everything")
+        state_trainer_profile(facts, "ddp", "neither deepspeed nor fsdp")
+
+
+def remark_lengths(facts: Facts) -> None:
+    """Of samples that are not packed: all are as long as the longest here."""
+    flag = facts.flag("training.seq_len")
+    facts.remark(
+        f"{flag}: every sequence is that long here; without packing the file's are as long as its samples"
+    )
 
 
 def state_all_recomputed(facts: Facts) -> None:
