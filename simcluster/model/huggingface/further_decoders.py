@@ -10,34 +10,8 @@ from typing import Any
 
 from simcluster.document import Refused
 from simcluster.model.huggingface import mixtures
+from simcluster.model.huggingface.config_keys import GPT2, LLAMA, MIXED, NO_BIAS, PART_ROTATED, ROTARY, SILU
 from simcluster.model.huggingface.model_type import Config, Keys, ModelType
-
-LLAMA: Mapping[str, Keys] = {
-    "layers": "num_hidden_layers",
-    "hidden": "hidden_size",
-    "heads": "num_attention_heads",
-    "kv_heads": "num_key_value_heads",
-    "head_dim": "head_dim",
-    "ffn": "intermediate_size",
-    "vocab": "vocab_size",
-    "max_positions": "max_position_embeddings",
-    "rope_theta": ("rope_theta", "rope_parameters.rope_theta"),
-    "tied": "tie_word_embeddings",
-    "attention_dropout": "attention_dropout",
-    "mtp_layers": "num_nextn_predict_layers",
-}
-"""Dimensions by the keys of Llama's config, which most decoders have taken over."""
-
-SILU: dict[str, tuple[Any, ...]] = {"hidden_act": ("silu", None)}
-ROTARY: dict[str, tuple[Any, ...]] = {
-    **SILU,
-    "partial_rotary_factor": (1.0, 1, None),
-    "rope_parameters.partial_rotary_factor": (1.0, 1, None),
-}
-NO_BIAS: dict[str, tuple[Any, ...]] = {"attention_bias": (False, None), "mlp_bias": (False, None)}
-PART_ROTATED: Mapping[str, Keys] = {
-    "rotary_fraction": ("partial_rotary_factor", "rope_parameters.partial_rotary_factor")
-}
 
 _GELU = ("gelu_pytorch_tanh", "gelu", None)
 _GEMMA: Mapping[str, tuple[Any, ...]] = {
@@ -130,19 +104,6 @@ _CHATGLM: Mapping[str, Keys] = {
     "attention_dropout": "attention_dropout",
     "tied": "tie_word_embeddings",
 }
-_BIGCODE: Mapping[str, Keys] = {
-    "layers": "n_layer",
-    "hidden": "n_embd",
-    "heads": "n_head",
-    "ffn": "n_inner",
-    "vocab": "vocab_size",
-    "max_positions": "n_positions",
-    "tied": "tie_word_embeddings",
-    "dropout": "resid_pdrop",
-    "embedding_dropout": "embd_pdrop",
-    "attention_dropout": "attn_pdrop",
-}
-_MIXED = {name: key for name, key in LLAMA.items() if name != "ffn"}
 _STABLE = {**LLAMA, **PART_ROTATED, "qkv_bias": "use_qkv_bias", "dropout": "hidden_dropout"}
 _GLM = {**LLAMA, **PART_ROTATED, "qkv_bias": "attention_bias"}
 
@@ -201,7 +162,7 @@ FURTHER: Mapping[str, ModelType] = {
     ),
     "olmoe": ModelType(
         "llama",
-        _MIXED,
+        MIXED,
         {"qk_norm": True, "tied": False},
         {**ROTARY, **NO_BIAS, "clip_qkv": (None,)},
         mixtures.olmoe,
@@ -225,7 +186,7 @@ FURTHER: Mapping[str, ModelType] = {
     ),
     "llama4_text": ModelType(
         "llama",
-        _MIXED,
+        MIXED,
         {"tied": False, "head_dim": 128},
         {**ROTARY, **NO_BIAS},
         _llama4,
@@ -234,7 +195,7 @@ FURTHER: Mapping[str, ModelType] = {
     ),
     "qwen2_moe": ModelType(
         "llama",
-        _MIXED,
+        MIXED,
         {"qkv_bias": True},
         {
             **ROTARY,
@@ -247,7 +208,7 @@ FURTHER: Mapping[str, ModelType] = {
     ),
     "minimax_m2": ModelType(
         "llama",
-        _MIXED,
+        MIXED,
         {"qk_norm": True, "tied": False},
         {**SILU, **NO_BIAS},
         mixtures.minimax_m2,
@@ -260,7 +221,7 @@ FURTHER: Mapping[str, ModelType] = {
     ),
     "granitemoe": ModelType(
         "llama",
-        _MIXED,
+        MIXED,
         {"tied": True},
         {**ROTARY, **NO_BIAS},
         mixtures.granitemoe,
@@ -314,7 +275,7 @@ FURTHER: Mapping[str, ModelType] = {
     ),
     "gpt_bigcode": ModelType(
         "gpt",
-        _BIGCODE,
+        GPT2,
         {"dropout": 0.1, "embedding_dropout": 0.1, "attention_dropout": 0.1},
         {
             "activation_function": ("gelu_pytorch_tanh", "gelu_new", "gelu", None),

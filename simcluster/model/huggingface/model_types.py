@@ -11,30 +11,11 @@ from typing import Any
 from simcluster.document import Refused
 from simcluster.model.huggingface import encoders_and_vision as structures
 from simcluster.model.huggingface import mixtures
-from simcluster.model.huggingface.further_decoders import (
-    FURTHER,
-    LLAMA,
-    NO_BIAS,
-    PART_ROTATED,
-    ROTARY,
-    SILU,
-)
+from simcluster.model.huggingface.config_keys import GPT2, LLAMA, MIXED, NO_BIAS, PART_ROTATED, ROTARY, SILU
+from simcluster.model.huggingface.further_decoders import FURTHER
 from simcluster.model.huggingface.model_type import Config, Keys, ModelType, get
 
-_MIXED = {name: key for name, key in LLAMA.items() if name != "ffn"}
 _DEEPSEEK = {name: key for name, key in LLAMA.items() if name not in ("kv_heads", "head_dim")}
-_GPT2: Mapping[str, Keys] = {
-    "layers": "n_layer",
-    "hidden": "n_embd",
-    "heads": "n_head",
-    "ffn": "n_inner",
-    "vocab": "vocab_size",
-    "max_positions": "n_positions",
-    "tied": "tie_word_embeddings",
-    "dropout": "resid_pdrop",
-    "embedding_dropout": "embd_pdrop",
-    "attention_dropout": "attn_pdrop",
-}
 _OPT: Mapping[str, Keys] = {
     "layers": "num_hidden_layers",
     "hidden": "hidden_size",
@@ -113,11 +94,11 @@ TYPES = {
     "qwen2": ModelType("llama", LLAMA, {"qkv_bias": True}, ROTARY | _ONE_WINDOW),
     "qwen3": ModelType("llama", LLAMA, {"qk_norm": True}, ROTARY | NO_BIAS | _ONE_WINDOW),
     "mixtral": ModelType(
-        "llama", _MIXED, plain=ROTARY | {"router_jitter_noise": (0.0, 0, None)}, besides=mixtures.mixtral
+        "llama", MIXED, plain=ROTARY | {"router_jitter_noise": (0.0, 0, None)}, besides=mixtures.mixtral
     ),
     "qwen3_moe": ModelType(
         "llama",
-        _MIXED,
+        MIXED,
         {"qk_norm": True},
         ROTARY | NO_BIAS | _ONE_WINDOW | _EVERY_LAYER,
         mixtures.qwen3_moe,
@@ -130,7 +111,7 @@ TYPES = {
     "kimi_k2": ModelType("llama", _DEEPSEEK, {}, ROTARY | NO_BIAS | _LATENT, mixtures.deepseek_v3),
     "gpt_oss": ModelType(
         "llama",
-        _MIXED,
+        MIXED,
         {"bias": True, "activation": "clamped_swiglu"},
         ROTARY | {"attention_bias": (True, None), "swiglu_limit": (7.0, 7, None)},
         mixtures.gpt_oss,
@@ -147,7 +128,7 @@ TYPES = {
     ),
     "gpt2": ModelType(
         "gpt",
-        _GPT2,
+        GPT2,
         _PDROP,
         {
             "activation_function": ("gelu_new", None),
