@@ -22,7 +22,7 @@ from simcluster.lazy_exports import exported_lazily
 if TYPE_CHECKING:
     from simcluster import search
     from simcluster.advice import advise
-    from simcluster.api import Result, graph, infer_predict_layout, load, shard, simulate, sweep, verify
+    from simcluster.api import graph, infer_predict_layout, load, shard, simulate, sweep, verify
     from simcluster.baseline import check
     from simcluster.comparison import compare
     from simcluster.errors import PlanError, ScenarioError, SimclusterError, SimulationError, TraceError
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from simcluster.layout import MindSporeLayout
     from simcluster.listings import catalog, collective
     from simcluster.plan import shard_rows
+    from simcluster.result import Result
     from simcluster.scenario import Scenario
     from simcluster.search import find_plan
     from simcluster.what_if import whatif
@@ -38,7 +39,7 @@ else:
         __name__,
         {
             "advice": "advise",
-            "api": "Result graph infer_predict_layout load shard simulate sweep verify",
+            "api": "graph infer_predict_layout load shard simulate sweep verify",
             "baseline": "check",
             "comparison": "compare",
             "errors": "PlanError ScenarioError SimclusterError SimulationError TraceError",
@@ -46,6 +47,7 @@ else:
             "layout": "MindSporeLayout",
             "listings": "catalog collective",
             "plan.data.distributed_sampler": "shard_rows",
+            "result": "Result",
             "scenario": "Scenario",
             "search": "find_plan",
             "what_if": "whatif",

@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from simcluster.api import Result
 from simcluster.cli.commands.run import session
 from simcluster.document import Document
 from simcluster.errors import SimulationError
+from simcluster.result import Result
 from simcluster.trace import Run
 from tests.support.scenario_texts import CRAMPED, SMALL, but
 

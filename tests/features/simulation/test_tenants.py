@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.api import Result
 from simcluster.errors import PlanError
 from simcluster.program import InstructionKind
+from simcluster.result import Result
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.compose.build import run_tenants
