@@ -348,6 +348,11 @@ class LlamaSpec(LayerKeys, AttentionKeys, VocabularyKeys, PositionKeys, TextKeys
     norm_bias: bool | None = None
     """Whether layer norms have biases; true if absent."""
 
+    parallel: Literal["one_norm", "two_norms"] | None = None
+    """Attention and MLP side by side, with one residual connection around both: behind the same norm
+    (GPT-J, Falcon 7B, Phi-2, Command R) or each behind its own (GPT-NeoX, Falcon 40B); the MLP behind attention
+    if absent."""
+
     post_norms: bool | None = None
     """Whether results of attention and MLP are normalised before they are added (Gemma 2, Grok 1)."""
 
@@ -374,6 +379,9 @@ class LlamaSpec(LayerKeys, AttentionKeys, VocabularyKeys, PositionKeys, TextKeys
 
     qkv_bias: bool | None = None
     """Whether the query, key and value projections have biases, regardless of ``bias``."""
+
+    out_bias: bool | None = None
+    """Whether the projection of attention's result has a bias, regardless of ``bias``."""
 
     window: PositiveInt | None = None
     """Sliding-window attention: number of tokens that each token attends to, itself included; if absent, all

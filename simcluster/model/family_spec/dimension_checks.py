@@ -17,7 +17,8 @@ _ONLY_WITH = {
 _NOT_WITH = {
     "experts": ("query_layer",),
     "mtp_layers": ("query_layer",),
-    "latent": ("bias", "qkv_bias", "qk_norm", "query_layer", "rotary_fraction", "kv_heads", "head_dim"),
+    "parallel": ("post_norms",),
+    "latent": ("bias", "qkv_bias", "out_bias", "qk_norm", "query_layer", "rotary_fraction", "kv_heads", "head_dim"),
 }
 """What the operators of a part have no form for."""
 
