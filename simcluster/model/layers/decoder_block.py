@@ -213,7 +213,9 @@ class DecoderBlock:
         if dims.dropout:
             y = self._dropout("attention.dropout", self._projected(o), dims.dropout)
             return build.add("attention.residual", Add(HIDDEN), y, self._mlp(normed))
-        x = build.add("parallel.sum", Add(HIDDEN), self._projected(o, biased=False), self._mlp(normed, biased=False))
+        x = build.add(
+            "parallel.sum", Add(HIDDEN), self._projected(o, biased=False), self._mlp(normed, biased=False)
+        )
         biased = {"attention.out": self._out_bias, "mlp.down": dims.bias and not self.mixed}
         for name in (name for name, has in biased.items() if has):
             added = build.parameter(f"{name}.bias", (dims.hidden,))
