@@ -18,6 +18,7 @@ from simcluster.model.huggingface.model_type import Config, Keys, ModelType, Rea
 from simcluster.model.huggingface.model_types import ANGLES, EVERYWHERE, SPARSE, TYPES
 from simcluster.model.huggingface.parts_of_text import decoder_of, left_out
 from simcluster.model.huggingface.refused_types import refusal
+from simcluster.model.huggingface.released_params import as_config, is_params
 
 
 def dimensions(path: Path) -> dict[str, Any]:
@@ -27,6 +28,9 @@ def dimensions(path: Path) -> dict[str, Any]:
 
 def _decoder(config: Config) -> tuple[ReadConfig, ModelType]:
     """The config of what is simulated, and its type; Refused if that is none of those known."""
+    config = as_config(config) if is_params(config) else config
+    if "model_type" not in config:
+        raise Refused("'model_type' is missing: this is no config.json of Hugging Face, nor a params.json")
     alone = decoder_of(config)
     config = ReadConfig(config if alone is None else alone)
     kind = config.get("model_type")
@@ -88,6 +92,8 @@ def remarks(path: Path) -> tuple[str, ...]:
     for key, (plain, simulated) in known.left_out.items():
         if (value := get(config, key)) not in plain:
             remarks.append(f"{key} {json.dumps(value)}: {simulated}")
+    if is_params(whole) and "tied_embeddings" not in whole:
+        remarks.append("a params.json does not say whether the head is the embedding: model.tied does")
     if config.get("quantization_config"):
         remarks.append("quantization_config: training.precision says in which numbers is computed")
     if layers := config.get("num_nextn_predict_layers"):

@@ -187,7 +187,9 @@ OTHER_MIXTURES: Mapping[str, ModelType] = {
             "router_jitter_noise": ((0, 0.0, None), "the router's scores have no noise here"),
         },
     ),
-    "bailing_moe": ModelType("llama", _LING, {"tied": False}, SILU, _ling),
+    "bailing_moe": ModelType(
+        "llama", _LING, {"tied": False}, SILU, _ling, read_besides=("max_window_layers",)
+    ),
     "bailing_moe_v2": ModelType(
         "llama", _LING, {"tied": False, "qk_norm": True}, SILU | {"use_rmsnorm": (True, None)}, _ling
     ),
