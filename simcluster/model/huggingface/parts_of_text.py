@@ -29,7 +29,7 @@ DECODERS: Mapping[str, str] = {
 }
 """Model types of decoders beside encoders, and of their parts, by the type whose layers they have."""
 
-BESIDE: Mapping[str, str] = {
+ENCODERS: Mapping[str, str] = {
     **dict.fromkeys(("aya_vision", "fuyu", "idefics2", "idefics3", "smolvlm", "pixtral"), "pictures"),
     **dict.fromkeys(
         ("deepseek_vl_v2", "gemma3", "glm4v", "glm4v_moe", "internvl", "internvl_chat"), "pictures"
@@ -60,7 +60,7 @@ _SILENT: Mapping[str, Mapping[str, Any]] = {
 def decoder_of(config: Config) -> Config | None:
     """The config of the decoder alone; None if this has no encoder beside one."""
     kind = str(config.get("model_type"))
-    if kind not in BESIDE and kind not in DECODERS:
+    if kind not in ENCODERS and kind not in DECODERS:
         return None
     part = next((config[key] for key in _PARTS if isinstance(config.get(key), Mapping)), None)
     if part is None:
@@ -76,5 +76,5 @@ def decoder_of(config: Config) -> Config | None:
 
 def left_out(config: Config) -> str:
     """What is said of the encoder that the decoder's model leaves out; empty without one."""
-    read = BESIDE.get(str(config.get("model_type")))
+    read = ENCODERS.get(str(config.get("model_type")))
     return f"the decoder alone is simulated: its encoder of {read} is left out" if read else ""
