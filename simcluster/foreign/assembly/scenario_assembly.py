@@ -449,6 +449,8 @@ def _missing(data: Mapping[str, Any], task: str) -> list[Problem]:
         inner = data.get(section)
         if section not in ("model", task) or (section == "model" and named):
             continue
+        if path == "training.global_batch" and "hosts" not in data.get("cluster", {}):
+            continue  # it follows from the micro-batch once ranks are known
         if path in _DECODERS and isinstance(model, Mapping) and model.get("family") in ALWAYS:
             continue  # the family's own sizes are checked with it
         if not isinstance(inner, Mapping) or key not in inner:

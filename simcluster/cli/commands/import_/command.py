@@ -28,9 +28,11 @@ FORMATS = (
     "llama-factory",
     "megatron",
     "mindformers",
+    "nanogpt",
     "nemo",
     "torchtitan",
     "torchtune",
+    "trainer",
 )
 """The formats of ``simcluster.foreign.formats``."""
 
