@@ -402,12 +402,15 @@ SPLITS = 4
 
 
 def _can_say(path: str, value: Any) -> bool:
-    """Whether a scenario has a place for a value: for sizes, and sections of them, the key is enough, since
-    whether they are possible is checked with all others; a word or a switch may not exist yet.
+    """Whether a scenario has a place for a value.
+
+    For sizes, sections of them and switches of models the key is enough, since whether they are possible is
+    checked with all others; a word or another switch may not exist yet.
     """
     if isinstance(value, Mapping):
         return all(schema_has(f"{path}.{key}") for key in value)
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    size = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if size or (isinstance(value, bool) and path.startswith("model.")):
         return schema_has(path)
     return schema_accepts(path, value)
 
