@@ -90,7 +90,13 @@ class Trainer(Importer):
             state_hub_model(facts, _MODEL, given)
         _fsdp_file(facts, given)
         if not _launched_by_accelerate(facts, launch, given):
+            alone = not (launch.program or {"fsdp", "deepspeed"} & {flag.name for flag in written})
             state_trainer_sharding(facts, given, deepspeed_meaning)
+            if alone:
+                facts.remark(
+                    "every rank holds all weights, unless the launcher's file shards them: "
+                    "--set parallel.optimizer_sharding={zero: 3}"
+                )
         if launch.launcher or launch.program:
             facts.default("hosts", 1, "one host: no number of nodes is said (the launchers' default)")
         state_adapters(facts, "PEFT", 8, 8, ("q_proj", "v_proj"))
@@ -248,6 +254,10 @@ _OWN: Mapping[str, Meaning] = {
         ("flash_attn", "use_flash_attn", "use_flash_attention_2", "bf16_full_eval"), has_no_effect
     ),
     "freeze_vision_tower": has_no_effect,
+    **dict.fromkeys(
+        ("vision_tower", "mm_projector_type"),
+        not_expressible("the decoder alone is simulated, without the encoder of pictures", unless=(None, "")),
+    ),
     "use_unsloth": not_expressible("kernels are PyTorch's"),
     **dict.fromkeys(
         ("beta", "loss_type", "max_prompt_length", "num_generations"), refuses_setting(PREFERENCES)
@@ -260,7 +270,9 @@ def _meaning(name: str) -> Meaning | None:
         return meaning
     if name.startswith("fsdp_"):
         return fsdp_meaning(name)
-    return has_no_effect if name.partition(".")[0] in _INERT["effectless"] else None
+    head = name.partition(".")[0]
+    inert = head in _INERT["effectless"] or head in ignored_settings("trainer")["effectless"]
+    return has_no_effect if inert else None
 
 
 def _lengths(facts: Facts) -> None:
