@@ -149,8 +149,8 @@ def _tried(name: str) -> Meaning:
     """A size, or "auto": the largest that fits, which only a run finds."""
 
     def meaning(facts: Facts, flag: Flag) -> None:
-        found = "it is found by trying as the training starts"
-        flag = replace(flag, missing=found) if flag.value == "auto" else flag
+        reason = "it is found by trying as the training starts"
+        flag = replace(flag, missing=reason) if flag.value == "auto" else flag
         states_value(name)(facts, flag)
 
     return meaning

@@ -68,7 +68,7 @@ _PREFERENCES = re.compile(
 """Programs that train with preferences or rewards: of verl, OpenRLHF and TRL."""
 
 
-class Trainer(Importer):
+class HuggingFaceTrainer(Importer):
     """The arguments of a program around Hugging Face's Trainer."""
 
     kind = "trainer"

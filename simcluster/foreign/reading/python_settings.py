@@ -62,7 +62,7 @@ def _leaves(path: str, node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     """The values of a mapping, however it is written, with their paths; other values as they are."""
     inner: list[tuple[str, ast.expr]] = []
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
-        inner = [(each.arg, each.value) for each in node.keywords if each.arg]
+        inner = [(keyword.arg, keyword.value) for keyword in node.keywords if keyword.arg]
     elif isinstance(node, ast.Dict):
         pairs = zip(node.keys, node.values, strict=True)
         inner = [(str(key.value), value) for key, value in pairs if isinstance(key, ast.Constant)]
