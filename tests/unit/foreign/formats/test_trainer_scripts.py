@@ -59,6 +59,15 @@ def test_deepspeed_by_its_file():
     assert data["framework"]["use"] == "deepspeed-zero"
 
 
+def test_switches_of_a_deepspeed_file_beside_a_changed_profile():
+    """``overlap_comm`` asks what the profile does, which the Trainer changes."""
+    stage = json.dumps({"zero_optimization": {"stage": 2, "overlap_comm": True}})
+    text = FASTCHAT.replace('--fsdp "full_shard auto_wrap"', "--deepspeed ds.json")
+    imported = read(text, files={"ds.json": stage})
+    assert imported.data["framework"]["use"] == "deepspeed-zero"
+    assert "zero_optimization.overlap_comm" in {each.flag.name for each in imported.untranslated}
+
+
 def test_what_accelerate_launch_reads():
     text = LAUNCHED.format(launcher="--config_file a.yaml --num_processes 16")
     data = read(text, hosts=None, files={"a.yaml": ACCELERATE}).data
