@@ -121,6 +121,19 @@ class Importer(ABC):
         """
 
 
+_REWARDS = "it trains with preferences or rewards, which no scenario can say yet"
+_OTHER_TOOLS: Mapping[str, str] = {
+    **dict.fromkeys(("verl", "openrlhf", "nemo-rl", "slime", "areal"), _REWARDS),
+    **dict.fromkeys(
+        ("trl", "transformers", "fastchat"), "'trainer' reads scripts and arguments of its Trainer"
+    ),
+    **dict.fromkeys(("composer", "mosaicml"), "'llm-foundry' reads its YAML"),
+    **dict.fromkeys(("hf", "huggingface"), "a scenario reads a config.json itself: model: {hf: config.json}"),
+    **dict.fromkeys(("lightning", "fabric"), "'litgpt' reads LitGPT's YAML"),
+}
+"""What is said of tools that have no format of their own."""
+
+
 def importers() -> dict[str, type[Importer]]:
     """All formats by kind."""
     return kinds(FAMILY, Importer)
@@ -131,5 +144,6 @@ def importer(kind: str) -> Importer:
     known = importers()
     kind = kind.replace("_", "-")
     if kind not in known:
-        raise ScenarioError(f"unknown format '{kind}'", hint=nearest(kind, known))
+        hint = _OTHER_TOOLS.get(kind.lower()) or nearest(kind, known)
+        raise ScenarioError(f"unknown format '{kind}'", hint=hint)
     return known[kind]()

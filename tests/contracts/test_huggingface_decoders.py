@@ -124,10 +124,9 @@ def test_what_costs_next_to_nothing_is_said_to_be_left_out(tmp_path, config, sai
         ({"model_type": "qwen3_next"}, r"it has linear attention in most layers \(Gated DeltaNet\)"),
         ({"model_type": "minimax"}, "linear attention in most layers"),
         ({"model_type": "nemotron_h"}, "state-space layers"),
-        ({"model_type": "gpt_neox"}, "attention and MLP side by side"),
-        ({"model_type": "qwen2_5_vl"}, "an encoder of pictures or sound beside the decoder"),
-        (SCOUT | {"attention_chunk_size": 4096}, "attention within chunks of a sequence"),
-        (SCOUT | {"interleave_moe_layer_step": 2}, "only 1: experts in every layer"),
+        ({"model_type": "mllama"}, "layers that attend to pictures"),
+        ({"model_type": "bart"}, "an encoder whose output the decoder reads"),
+        ({"model_type": "whisper"}, "convolutions over sound"),
         (GEMMA2 | {"final_logit_softcapping": 15.0}, "only 30.0 and null"),
         (GEMMA3 | {"sliding_window_pattern": "LLGL"}, "sliding_window_pattern is not supported"),
         (GEMMA3 | {"layer_types": [FULL] + [SLIDING] * 25}, "layer_types full_attention, sliding_attention"),
@@ -138,8 +137,14 @@ def test_what_no_dimension_says_is_named(tmp_path, config, message):
         load(tmp_path, config)
 
 
-def test_a_chunk_that_holds_every_sequence_changes_nothing(tmp_path):
-    assert load(tmp_path, SCOUT | {"attention_chunk_size": 8192}) == load(tmp_path, SCOUT)
+def test_chunks_of_attention_are_a_window_and_that_is_said(tmp_path):
+    chunked = SCOUT | {"attention_chunk_size": 8192}
+    kinds = (["chunked_attention"] * 3 + [FULL]) * 12
+    model = load(tmp_path, chunked)
+    assert (model.window, model.full_attention_every) == (8192, 4)
+    assert load(tmp_path, chunked | {"layer_types": kinds}) == model
+    said = validate_data({"hf": "config.json"}, ModelSpec).remarks(tmp_path)
+    assert any(line.startswith("attention_chunk_size 8192: chunks of attention are a") for line in said)
 
 
 def test_the_guide_lists_every_type():

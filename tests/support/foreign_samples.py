@@ -29,6 +29,10 @@ SAMPLES = {
         ),
     ),
     "llama3_8b_bridge.yaml": ("nemo", UserAdditions("dgx-h100", 2)),
+    "gpt2_124m_nanogpt.txt": ("nanogpt", UserAdditions("dgx-a100", 1)),
+    "mpt_7b_llm_foundry.yaml": ("llm-foundry", UserAdditions("dgx-h100", 4)),
+    "llama2_7b_litgpt.yaml": ("litgpt", UserAdditions("dgx-a100", 1)),
+    "llama2_7b_trainer.sh": ("trainer", UserAdditions("dgx-h100", 1)),
 }
 
 

@@ -402,12 +402,15 @@ SPLITS = 4
 
 
 def _can_say(path: str, value: Any) -> bool:
-    """Whether a scenario has a place for a value: for sizes, and sections of them, the key is enough, since
-    whether they are possible is checked with all others; a word or a switch may not exist yet.
+    """Whether a scenario has a place for a value.
+
+    For sizes, sections of them and switches of models the key is enough, since whether they are possible is
+    checked with all others; a word or another switch may not exist yet.
     """
     if isinstance(value, Mapping):
         return all(schema_has(f"{path}.{key}") for key in value)
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    size = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if size or (isinstance(value, bool) and path.startswith("model.")):
         return schema_has(path)
     return schema_accepts(path, value)
 
@@ -449,6 +452,8 @@ def _missing(data: Mapping[str, Any], task: str) -> list[Problem]:
         inner = data.get(section)
         if section not in ("model", task) or (section == "model" and named):
             continue
+        if path == "training.global_batch" and "hosts" not in data.get("cluster", {}):
+            continue  # it follows from the micro-batch once ranks are known
         if path in _DECODERS and isinstance(model, Mapping) and model.get("family") in ALWAYS:
             continue  # the family's own sizes are checked with it
         if not isinstance(inner, Mapping) or key not in inner:

@@ -19,7 +19,9 @@ from simcluster.foreign.formats.deepspeed import meaning_of as deepspeed_meaning
 from simcluster.foreign.importer_interface import Importer, UserAdditions
 from simcluster.foreign.pytorch import (
     DEEPSPEED_FILE,
+    REPLICAS,
     SHARDING,
+    SHARDS,
     fsdp_meaning,
     state_all_recomputed,
     state_strategy,
@@ -59,24 +61,29 @@ class Accelerate(Importer):
         facts = Facts(settings=dict(given.settings))
         written = read_settings(text, name)
         self.expect(written, name)
-        kind = next((_word(flag) for flag in written if flag.name == "distributed_type"), "no")
-        facts.understand(written, lambda key: _meaning(key, kind))
-        facts.default(_COMPUTE, "fp32", "mixed_precision: 'no' (Accelerate's default)")
-        if kind == "fsdp":
-            _fully_sharded(facts, given)
-        elif kind == "deepspeed":
-            _deepspeed(facts, given)
-        elif kind == "megatron_lm":
-            state_profile(facts, "megatron-core", "which Accelerate's Megatron-LM plugin starts")
-            facts.default("training.optimizer.clip", 1.0, "Megatron's default")
-            facts.default("training.precision.gradients", "fp32", "Megatron's default with bf16")
-        else:
-            facts.default(SHARDING, {"zero": 0}, "plain data parallelism: every rank holds everything")
-            state_trainer_profile(facts, "ddp", "plain data parallelism")
+        state_accelerate(facts, written, given)
         state_all_recomputed(facts)
         facts.default("training.optimizer.kind", "adamw", "assumed: the program chooses the optimizer")
         facts.remark("the program decides on recomputation and clipping: --set parallel.recompute.layers=all")
         return facts
+
+
+def state_accelerate(facts: Facts, written: list[Flag], given: UserAdditions) -> None:
+    """What settings of Accelerate say, wherever they stand: numbers, ranks, and how weights are sharded."""
+    kind = next((_word(flag) for flag in written if flag.name == "distributed_type"), "no")
+    facts.understand(written, lambda key: _meaning(key, kind))
+    facts.default(_COMPUTE, "fp32", "mixed_precision: 'no' (Accelerate's default)")
+    if kind == "fsdp":
+        _fully_sharded(facts, given)
+    elif kind == "deepspeed":
+        _deepspeed(facts, given)
+    elif kind == "megatron_lm":
+        state_profile(facts, "megatron-core", "which Accelerate's Megatron-LM plugin starts")
+        facts.default("training.optimizer.clip", 1.0, "Megatron's default")
+        facts.default("training.precision.gradients", "fp32", "Megatron's default with bf16")
+    else:
+        facts.default(SHARDING, {"zero": 0}, "plain data parallelism: every rank holds everything")
+        state_trainer_profile(facts, "ddp", "plain data parallelism")
 
 
 def _word(flag: Flag) -> str:
@@ -118,10 +125,8 @@ _OWN: Mapping[str, Meaning] = {
     "megatron_lm_config.megatron_lm_gradient_clipping": reads_clip,
     "parallelism_config.parallelism_config_tp_size": states_value("tensor"),
     "parallelism_config.parallelism_config_cp_size": states_value("context"),
-    "parallelism_config.parallelism_config_dp_replicate_size": not_expressible(
-        "weights are sharded over all ranks"
-    ),
-    "parallelism_config.parallelism_config_dp_shard_size": has_no_effect,
+    "parallelism_config.parallelism_config_dp_replicate_size": states_value(REPLICAS),
+    "parallelism_config.parallelism_config_dp_shard_size": states_value(SHARDS),
 }
 
 

@@ -11,6 +11,8 @@ from simcluster.foreign.formats.deepspeed import meaning_of as deepspeed_meaning
 from simcluster.foreign.importer_interface import Importer, UserAdditions
 from simcluster.foreign.pytorch import (
     RECOMPUTED,
+    REPLICAS,
+    SHARDS,
     all_linear_targets,
     argument_meaning,
     hub_name,
@@ -78,9 +80,9 @@ def _adapter(facts: Facts, flag: Flag) -> None:
 
 
 def _offloading(facts: Facts, flag: Flag) -> None:
-    """Recomputation; the word "offload" moves what layers keep to the host besides."""
+    """Recomputation; "offload" and "unsloth" move what layers keep to the host besides."""
     said = str(flag.value).lower()
-    if said.startswith("offload"):
+    if said.startswith("offload") or said == "unsloth":
         facts.say(RECOMPUTED, True, flag)
         facts.unsupported(flag, "inputs of layers stay on the device")
     else:
@@ -114,8 +116,8 @@ _OWN: Mapping[str, Meaning] = {
     "context_parallel_size": states_value("context"),
     "tensor_parallel_size": states_value("tensor"),
     "expert_parallel_size": states_value("expert"),
-    "dp_replicate_size": not_expressible("weights are sharded over all ranks"),
-    "dp_shard_size": has_no_effect,
+    "dp_replicate_size": states_value(REPLICAS),
+    "dp_shard_size": states_value(SHARDS),
     "fsdp_version": has_no_effect,
     "fsdp_final_state_dict_type": has_no_effect,
     "flash_attention": has_no_effect,

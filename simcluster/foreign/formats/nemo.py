@@ -161,7 +161,7 @@ _OWN: Mapping[str, Meaning] = {
     "model.share_decoder_tokens_head_embeddings": switch("model.tied", True, False),
     "model.tokens_head_bias": not_expressible("the head has no bias"),
     "model.headscale": not_expressible("heads are not scaled"),
-    "model.qkv_bias": switch("model.qkv_bias", True, False),
+    "model.qkv_bias": switch("model.qkv_bias"),
     "model.emb_dropout_prob": reads_embedding_dropout,
     "model.rotary_pct": reads_rotary_fraction,
     "model.bias": switch("model.bias", True, False),

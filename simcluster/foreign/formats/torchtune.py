@@ -45,8 +45,8 @@ _MODEL, _OFFLOAD, _RESHARD, _REPLICAS = "model name", "cpu offload", "reshard", 
 _ATTENTION, _MLP, _HEAD = "adapters of attention", "adapters of mlp", "adapter of head"
 _BUILDER = re.compile(
     r"(?:(lora|qlora|dora|qdora)_)?"
-    r"(llama2|llama3_1|llama3_2|llama3_3|llama3|qwen2_5|qwen2|qwen3|mistral)_"
-    r"(\d+(?:_\d+)?b)(?:_(?:base|instruct))?"
+    r"(llama2|llama3_1|llama3_2|llama3_3|llama3|qwen2_5|qwen2|qwen3|mistral|gemma2|gemma|code_llama2|phi3|phi4)_"
+    r"(\d+(?:_\d+)?b|mini)(?:_(?:base|instruct))?"
 )
 _FAMILIES: Mapping[str, str] = {
     "llama2": "llama-2-{}",
@@ -58,6 +58,11 @@ _FAMILIES: Mapping[str, str] = {
     "qwen2_5": "qwen2.5-{}",
     "qwen3": "qwen3-{}",
     "mistral": "mistral-{}-v0.1",
+    "gemma": "gemma-{}",
+    "gemma2": "gemma-2-{}",
+    "code_llama2": "codellama-{}",
+    "phi3": "phi-3-{}-4k",
+    "phi4": "phi-4",
 }
 """Names of models on the hub by those of their builders."""
 

@@ -12,7 +12,13 @@ from simcluster.foreign.pytorch.hub_models import (
     layers_of_model,
     state_hub_model,
 )
-from simcluster.foreign.pytorch.sharding_strategies import RECOMPUTED, fsdp_meaning, state_strategy
+from simcluster.foreign.pytorch.sharding_strategies import (
+    RECOMPUTED,
+    REPLICAS,
+    SHARDS,
+    fsdp_meaning,
+    state_strategy,
+)
 from simcluster.foreign.pytorch.trainer_arguments import (
     COMPILED,
     DEEPSPEED_FILE,
@@ -28,7 +34,9 @@ __all__ = [
     "COMPILED",
     "DEEPSPEED_FILE",
     "RECOMPUTED",
+    "REPLICAS",
     "SHARDING",
+    "SHARDS",
     "all_linear_targets",
     "argument_meaning",
     "devices_given",

@@ -13,6 +13,7 @@ from typing import Any
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 from simcluster.foreign.importer_interface import UserAdditions, model_key
+from simcluster.foreign.pytorch.hub_sizes import hub_sizes
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import Facts
 from simcluster.model import Model, ModelSpec, Transformer
@@ -21,6 +22,9 @@ _TUNED = re.compile(
     r"[-_.](?:instruct|chat|base|it|hf|preview|thinking|zero|bf16|0[1-9]\d\d|1[0-2]\d\d|2[4-6][01]\d)$"
 )
 """Endings of names of models that were trained further, or stored otherwise: the same dimensions."""
+
+_INSIDE = re.compile(r"-(?:instruct|chat|vl)(?=-)")
+"""The same before a version or a size, and the mark of models that read pictures."""
 
 Entry = Mapping[str, Any]
 
@@ -64,18 +68,26 @@ _MODELS: Mapping[str, Entry] = {
     **_same("gpt2{}", "gpt2{}", "", "-medium", "-large", "-xl"),
     **_same("opt-{}", "opt-{}", "125m", "1.3b", "6.7b", "13b", "30b", "66b"),
     "bloom": {"use": "bloom-176b"},
+    **_same("vicuna-{}-v1.5", "llama2-{}", "7b", "13b"),
+    **_same("vicuna-{}-v1.3", "llama-{}", "7b", "13b", "33b"),
+    **_same("llava-v1.5-{}", "llama2-{}", "7b", "13b"),
+    **_same("llava-1.5-{}", "llama2-{}", "7b", "13b"),
+    "qwen2-vl-2b": {"use": "qwen2.5-1.5b"},
+    **_same("zephyr-7b-{}", "mistral-7b", "alpha", "beta"),
 }
 
 
 def hub_model(name: str) -> Entry | None:
     """The catalog model, with changes, of a repository or folder of this name; None if none is known."""
     stem = name.rstrip("/").replace("\\", "/").rpartition("/")[2].lower().removeprefix("meta-")
-    while stem not in _MODELS:
+    sizes = hub_sizes()
+    while stem not in _MODELS and stem not in sizes:
         shorter = _TUNED.sub("", stem)
+        shorter = _INSIDE.sub("", stem) if shorter == stem else shorter
         if shorter == stem:
             return None
         stem = shorter
-    return _MODELS[stem]
+    return _MODELS.get(stem) or sizes[stem]
 
 
 def state_hub_model(facts: Facts, name: str, given: UserAdditions) -> None:
@@ -94,9 +106,13 @@ def state_hub_model(facts: Facts, name: str, given: UserAdditions) -> None:
         hint = "give --model with one of the catalog, or with the config.json of its repository"
         facts.wrong(flag, message, hint)
         return
+    if _PICTURES.search(said):
+        facts.unsupported(flag, "its decoder alone is simulated, without the encoder of pictures")
     for key, value in entry.items():
         facts.say(f"model.{key}", value, flag)
 
+
+_PICTURES = re.compile(r"-vl-|llava|gemma-3-(?:4|12|27)b|llama-4-|mistral-small-3\.[12]", re.I)
 
 _SAID = ("model.use", "model.hf", "model.layers", "model.onnx")
 

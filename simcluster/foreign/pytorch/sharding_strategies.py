@@ -6,7 +6,12 @@ from collections.abc import Mapping
 
 from simcluster.foreign.assembly import known_host
 from simcluster.foreign.importer_interface import UserAdditions
-from simcluster.foreign.pytorch.fully_sharded import SHARDING, state_cpu_offload, state_fully_sharded
+from simcluster.foreign.pytorch.fully_sharded import (
+    SHARDING,
+    devices_given,
+    state_cpu_offload,
+    state_fully_sharded,
+)
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import (
     Facts,
@@ -20,6 +25,8 @@ from simcluster.foreign.translation import (
 
 STRATEGY, _OFFLOAD, _RESHARD = "fsdp strategy", "fsdp offload", "fsdp reshard"
 RECOMPUTED = "recompute all"
+REPLICAS, SHARDS = "replicas", "shards"
+"""Facts of ranks that hold the same weights, and of those that share them (hybrid sharding)."""
 
 _STRATEGIES: Mapping[str, str] = {
     "1": "full_shard",
@@ -99,7 +106,7 @@ def fsdp_meaning(key: str) -> Meaning | None:
 def state_strategy(facts: Facts, given: UserAdditions, *, unnamed: Flag | None = None) -> bool:
     """Shards as the strategy says; gives whether FSDP is on. ``unnamed``: asks for it without a strategy."""
     if STRATEGY not in facts.known and unnamed is None:
-        facts.drop_effectless((_OFFLOAD, _RESHARD, "fsdp version"), "without FSDP")
+        facts.drop_effectless((_OFFLOAD, _RESHARD, REPLICAS, SHARDS, "fsdp version"), "without FSDP")
         return False
     flag = facts.flag(STRATEGY) if STRATEGY in facts.known else unnamed or facts.flag(STRATEGY)
     kind = facts.get(STRATEGY, "full_shard")
@@ -109,9 +116,26 @@ def state_strategy(facts: Facts, given: UserAdditions, *, unnamed: Flag | None =
     regather = facts.get(_RESHARD, kind not in ("shard_grad_op", "hybrid_shard_zero2"))
     host = known_host(given)
     group = host.num_devices if host and kind.startswith("hybrid") else 0
-    state_fully_sharded(facts, flag, regather=regather, group=group)
-    if group:
+    said = _replicated(facts, given)
+    state_fully_sharded(facts, flag, regather=regather, group=said or group)
+    if group and not said:
         facts.remark(f"{flag}: weights are sharded over the {group} devices of a host")
     if facts.get(_OFFLOAD):
         state_cpu_offload(facts, facts.flag(_OFFLOAD), given)
     return True
+
+
+def _replicated(facts: Facts, given: UserAdditions) -> int:
+    """Ranks over which weights are sharded where there are replicas of them; 0 where all share them."""
+    replicas, shards = facts.get(REPLICAS, 1), facts.get(SHARDS, 0)
+    if replicas <= 1:
+        return 0
+    inner = facts.get("tensor", 1) * facts.get("pipeline", 1)
+    ranks = (facts.get("world") or devices_given(given)) // inner
+    group = shards * facts.get("context", 1) if shards > 0 else ranks // replicas
+    if not group or (ranks and group * replicas != ranks):
+        ways = f"{replicas} replicas of {group or 'an unknown number of'} shards"
+        facts.wrong(facts.flag(REPLICAS), f"{ways} are not {ranks} ranks", "give --hosts, or both sizes")
+        return 0
+    facts.remark(f"weights are sharded over {group} ranks, of which there are {replicas} replicas")
+    return int(group)

@@ -2,6 +2,7 @@
 
 from simcluster.foreign.reading.argument_files import read_argument_file
 from simcluster.foreign.reading.flag import Flag, TranslationStatus, Untranslated, one_line
+from simcluster.foreign.reading.python_settings import read_python
 from simcluster.foreign.reading.settings_files import read_json, read_settings
 from simcluster.foreign.reading.shell import Launch, Script, find_launch, read_script
 from simcluster.foreign.reading.toml_settings import read_toml
@@ -16,6 +17,7 @@ __all__ = [
     "one_line",
     "read_argument_file",
     "read_json",
+    "read_python",
     "read_script",
     "read_settings",
     "read_toml",

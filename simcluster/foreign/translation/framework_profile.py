@@ -38,6 +38,8 @@ def decided_by_profile(facts: Facts, flag: Flag) -> None:
 def profile_says(facts: Facts, path: str) -> object:
     """What the framework profile of the facts writes for a switch; None if it has none, or is unknown."""
     name = facts.get("framework")
+    if isinstance(name, Mapping):  # a profile with changes
+        name = name.get("use")
     if name not in FrameworkSpec.entries():
         return None
     switch: object = FrameworkSpec.load(name)

@@ -155,7 +155,7 @@ class Transformer(Dimensions, Model):
     @property
     def _mixtures(self) -> int:
         """Layers with experts, of those that pipeline stages share."""
-        return max(self.layers - self.experts.dense_layers, 0) if self.experts else 0
+        return sum(map(self.experts.in_layer, range(self.layers))) if self.experts else 0
 
     @property
     def for_flops(self) -> Transformer:
@@ -196,7 +196,8 @@ class Transformer(Dimensions, Model):
 
         blocks = [write("embedding").embedding(tokens)]
         instances = [Instance("embedding", "embedding")]
-        kinds = ["layer"] * (self.layers - self._mixtures) + ["mixture"] * self._mixtures
+        mixed = self.experts.in_layer if self.experts else lambda layer: False
+        kinds = ["mixture" if mixed(index) else "layer" for index in range(self.layers)]
         if self.window:
             kinds = [
                 kind if self.has_window(index) else f"{kind}{_WHOLE}" for index, kind in enumerate(kinds)
@@ -216,9 +217,9 @@ class Transformer(Dimensions, Model):
             last = layer.output("out")
         instances.append(Instance("head", "head", (last,)))
         for depth in depths:
-            mixed, read = self.experts is not None, depth < self.mtp_layers
+            with_experts, read = self.experts is not None, depth < self.mtp_layers
             made = (
-                write(f"mtp_layer_{depth}", mixed=mixed).mtp_layer(hidden, tokens, depth),
+                write(f"mtp_layer_{depth}", mixed=with_experts).mtp_layer(hidden, tokens, depth),
                 write(f"mtp_head_{depth}").head(hidden, tokens, num_tokens, depth=depth, read=read),
             )
             blocks += made
@@ -348,6 +349,11 @@ class LlamaSpec(LayerKeys, AttentionKeys, VocabularyKeys, PositionKeys, TextKeys
     norm_bias: bool | None = None
     """Whether layer norms have biases; true if absent."""
 
+    parallel: Literal["one_norm", "two_norms"] | None = None
+    """Attention and MLP side by side, with one residual connection around both: behind the same norm
+    (GPT-J, Falcon 7B, Phi-2, Command R) or each behind its own (GPT-NeoX, Falcon 40B); the MLP behind
+    attention if absent."""
+
     post_norms: bool | None = None
     """Whether results of attention and MLP are normalised before they are added (Gemma 2, Grok 1)."""
 
@@ -374,6 +380,9 @@ class LlamaSpec(LayerKeys, AttentionKeys, VocabularyKeys, PositionKeys, TextKeys
 
     qkv_bias: bool | None = None
     """Whether the query, key and value projections have biases, regardless of ``bias``."""
+
+    out_bias: bool | None = None
+    """Whether the projection of attention's result has a bias, regardless of ``bias``."""
 
     window: PositiveInt | None = None
     """Sliding-window attention: number of tokens that each token attends to, itself included; if absent, all
@@ -423,7 +432,7 @@ class LlamaSpec(LayerKeys, AttentionKeys, VocabularyKeys, PositionKeys, TextKeys
             raise Refused(f"{heads} heads are not a multiple of {kv_heads} key-value heads", path="kv_heads")
         head_dim = usual_head_dim(known)
         ffn = known.get("ffn")
-        if ffn is None and "experts" in known and not known["experts"].dense_layers:
+        if ffn is None and "experts" in known and known["experts"].in_layer(0):
             ffn = known["experts"].ffn
         if ffn is None:
             if known["activation"] in GATED:

@@ -17,7 +17,17 @@ _ONLY_WITH = {
 _NOT_WITH = {
     "experts": ("query_layer",),
     "mtp_layers": ("query_layer",),
-    "latent": ("bias", "qkv_bias", "qk_norm", "query_layer", "rotary_fraction", "kv_heads", "head_dim"),
+    "parallel": ("post_norms",),
+    "latent": (
+        "bias",
+        "qkv_bias",
+        "out_bias",
+        "qk_norm",
+        "query_layer",
+        "rotary_fraction",
+        "kv_heads",
+        "head_dim",
+    ),
 }
 """What the operators of a part have no form for."""
 
@@ -44,9 +54,12 @@ def refuse_clashes(known: Mapping[str, Any]) -> None:
         raise Refused(
             "'window' does not go with sparse attention, which selects tokens itself", path="window"
         )
-    if "experts" in known and known["experts"].dense_layers >= known["layers"]:
-        dense, layers = known["experts"].dense_layers, known["layers"]
+    experts, layers = known.get("experts"), known["layers"]
+    if experts and experts.dense_layers >= layers:
+        dense = experts.dense_layers
         raise Refused(f"{dense} of {layers} layers are dense: none has experts", path="experts.dense_layers")
+    if experts and not any(map(experts.in_layer, range(layers))):
+        raise Refused(f"none of {layers} layers has experts", path="experts.every")
     for name, (choice, wanted) in _ONLY_WITH.items():
         if name in known and known[choice] != wanted:
             raise Refused(f"'{name}' needs {choice}: {wanted}, not {known[choice]}", path=name)

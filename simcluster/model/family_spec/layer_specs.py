@@ -31,6 +31,10 @@ class ExpertsSpec(Section):
     dense_layers: NonNegativeInt = 0
     """Number of layers, from the first on, that have a dense MLP of inner size model.ffn instead."""
 
+    every: PositiveInt = 1
+    """Only every N-th of all layers has experts (Llama 4 Maverick: 2); the others, like ``dense_layers``,
+    have a dense MLP."""
+
     score: Literal["softmax", "sigmoid"] = "softmax"
     """How the router's logits become scores: softmax over all experts, or sigmoid of each."""
 

@@ -13,21 +13,38 @@ from typing import Any
 
 from simcluster.document import Refused, json_object
 from simcluster.errors import nearest
-from simcluster.model.huggingface.model_type import Config, Keys, get
+from simcluster.model.huggingface.inert_keys import is_inert
+from simcluster.model.huggingface.model_type import Config, Keys, ModelType, ReadConfig, get
 from simcluster.model.huggingface.model_types import ANGLES, EVERYWHERE, SPARSE, TYPES
+from simcluster.model.huggingface.parts_of_text import decoder_of, left_out
 from simcluster.model.huggingface.refused_types import refusal
+from simcluster.model.huggingface.released_params import as_config, is_params
 
 
 def dimensions(path: Path) -> dict[str, Any]:
     """The dimensions a config file gives, named as in the model section; Refused if it cannot be used."""
-    config = json_object(path)
+    return _dimensions(*_decoder(json_object(path)))
+
+
+def _decoder(config: Config) -> tuple[ReadConfig, ModelType]:
+    """The config of what is simulated, and its type; Refused if that is none of those known."""
+    config = as_config(config) if is_params(config) else config
+    if "model_type" not in config:
+        raise Refused("'model_type' is missing: this is no config.json of Hugging Face, nor a params.json")
+    alone = decoder_of(config)
+    config = ReadConfig(config if alone is None else alone)
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in TYPES:
         why, hint = refusal(str(kind)) or ("", nearest(str(kind), TYPES))
         raise Refused(f"model_type '{kind}' is not supported" + (f": {why}" if why else ""), hint=hint)
-    model_type = TYPES[kind]
+    return config, TYPES[kind]
+
+
+def _dimensions(config: Config, model_type: ModelType) -> dict[str, Any]:
+    kind = config["model_type"]
     for key, accepted in {**EVERYWHERE, **model_type.plain}.items():
-        if key not in model_type.read_besides and get(config, key) not in accepted:
+        known = key in model_type.read_besides or key in model_type.left_out
+        if not known and get(config, key) not in accepted:
             said = json.dumps(get(config, key))
             raise Refused(f"{key} {said} is not supported; only {json.dumps(accepted[0])}")
     if config.get("index_topk") is not None and kind not in SPARSE:
@@ -43,6 +60,7 @@ def dimensions(path: Path) -> dict[str, Any]:
     sizes = (
         dict(model_type.usual) | dict(_present(config, model_type.sizes)) | dict(model_type.besides(config))
     )
+    sizes |= _biases(config) if model_type.own_biases else {}
     _attend(config, sizes)
     for name, value in sizes.items():
         wanted = _wanted(name, value)
@@ -51,15 +69,70 @@ def dimensions(path: Path) -> dict[str, Any]:
     return {"family": model_type.family, **sizes}
 
 
+def _biases(config: Config) -> dict[str, Any]:
+    """Biases of attention's projections, and of the MLP's."""
+    attention, mlp = config.get("attention_bias"), config.get("mlp_bias")
+    said = dict.fromkeys(("qkv_bias", "out_bias"), attention) if attention or mlp else {}
+    said = {name: bool(value) if value is None else value for name, value in said.items()}
+    return said | ({"bias": mlp} if mlp else {})
+
+
 def remarks(path: Path) -> tuple[str, ...]:
-    """What a user should know of what the config says and transformers, or the model here, leaves out."""
-    config = json_object(path)
-    known = TYPES.get(str(config.get("model_type")))
-    remarks = [known.remark] if known and known.remark else []
+    """What a user should know of what the config says and transformers, or the model here, leaves out.
+
+    A config that cannot be used has none: building its model says why.
+    """
+    try:
+        whole = json_object(path)
+        config, known = _decoder(whole)
+        _dimensions(config, known)
+    except Refused:
+        return ()
+    remarks = [text for text in (left_out(whole), known.remark) if text]
+    for key, (plain, simulated) in known.left_out.items():
+        if (value := get(config, key)) not in plain:
+            remarks.append(f"{key} {json.dumps(value)}: {simulated}")
+    if is_params(whole) and "tied_embeddings" not in whole:
+        remarks.append("a params.json does not say whether the head is the embedding: model.tied does")
+    if config.get("quantization_config"):
+        remarks.append("quantization_config: training.precision says in which numbers is computed")
     if layers := config.get("num_nextn_predict_layers"):
         said = f"num_nextn_predict_layers {layers}: trained as well, which transformers does not"
         remarks.append(f"{said}; without them write model.mtp_layers: 0")
-    return tuple(remarks)
+    if unknown := _unknown(config, known):
+        listed = ", ".join(_shown(key, config[key]) for key in unknown)
+        remarks.append(f"keys that are unknown here, and may change the model: {listed}")
+    return (*remarks, *_other_heads(whole))
+
+
+def _unknown(config: ReadConfig, known: ModelType) -> list[str]:
+    """Keys that nothing has looked at, and of which it is not known that they change nothing."""
+    seen = config.looked_at | {*known.read_besides}
+    return sorted(key for key in config if key not in seen and not is_inert(key, dict.get(config, key)))
+
+
+def _other_heads(config: Config) -> tuple[str, ...]:
+    """Of a config of a model that classifies what it reads."""
+    listed = config.get("architectures")
+    for name in listed if isinstance(listed, list) else ():
+        if str(name).endswith(_HEADS):
+            return (f"{name}: its head is small; here the model has the head of its pre-training",)
+    return ()
+
+
+def _shown(key: str, value: Any) -> str:
+    text = f"{key}: {json.dumps(value)}"
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
+
+
+_WIDTH = 60
+_HEADS = (
+    "ForSequenceClassification",
+    "ForTokenClassification",
+    "ForQuestionAnswering",
+    "ForMultipleChoice",
+    "RewardModel",
+)
 
 
 def _refuse_unknown_angles(config: Config) -> None:
@@ -80,8 +153,11 @@ def _attend(config: Config, found: dict[str, Any]) -> None:
     listed = config.get("layer_types")
     if not isinstance(listed, list) or not listed:
         return
-    kinds = list(dict.fromkeys(map(str, listed)))
     window = config.get("sliding_window", found.get("window"))
+    if "chunked_attention" in listed:  # as a window: see the type's remark
+        window = found.get("window")
+        listed = ["sliding_attention" if kind == "chunked_attention" else kind for kind in listed]
+    kinds = list(dict.fromkeys(map(str, listed)))
     every = listed.index("full_attention") + 1 if "full_attention" in listed else 0
     pattern = ["sliding_attention"] * (every - 1) + ["full_attention"]
     if kinds == ["full_attention"]:
@@ -120,13 +196,14 @@ _FLAGS = (
     "bias",
     "norm_bias",
     "qkv_bias",
+    "out_bias",
     "qk_norm",
     "embedding_norm",
     "post_norms",
     "capped_logits",
 )
 
-_CHECKED = ("positions", "norm", "activation", "experts", "latent", "blocks", "block", "version")
+_CHECKED = ("parallel", "positions", "norm", "activation", "experts", "latent", "blocks", "block", "version")
 """Dimensions that are made of several keys, which have been looked at."""
 
 

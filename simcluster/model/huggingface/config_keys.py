@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from simcluster.document import Refused
 from simcluster.model.huggingface.model_type import Keys
 
 LLAMA: Mapping[str, Keys] = {
@@ -50,3 +51,41 @@ NO_BIAS: dict[str, tuple[Any, ...]] = {"attention_bias": (False, None), "mlp_bia
 PART_ROTATED: Mapping[str, Keys] = {
     "rotary_fraction": ("partial_rotary_factor", "rope_parameters.partial_rotary_factor")
 }
+
+GELUS = ("gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", None)
+"""Names of one activation, exact and approximated: the same time and memory."""
+
+CLIPPED = ((None,), "queries, keys and values are not clipped here")
+"""What is said of ``clip_qkv``, which clamps the results of a projection."""
+
+MULTIPLIED = (
+    "attention_multiplier",
+    "dim_model_base",
+    "embedding_multiplier",
+    "logit_scale",
+    "logits_scaling",
+    "residual_multiplier",
+    "scale_depth",
+    "scale_emb",
+)
+"""Factors on whole tensors, which cost next to nothing."""
+
+MULTIPLIERS = "the multipliers of embeddings, attention, residuals and logits are left out"
+
+
+def sliding_window(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The window of sliding attention in all layers, if there is one."""
+    window = config.get("sliding_window")
+    return {} if window is None else {"window": window}
+
+
+def late_window(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Qwen's window, which layers have from ``max_window_layers`` on if ``use_sliding_window`` is set."""
+    layers, first = config.get("num_hidden_layers"), config.get("max_window_layers", 0)
+    windows = sliding_window(config)
+    if not config.get("use_sliding_window") or isinstance(config.get("layer_types"), list):
+        return {}
+    if type(first) is not int or type(layers) is not int or 0 < first < layers:
+        message = f"max_window_layers {first!r} is not supported with use_sliding_window"
+        raise Refused(f"{message}; only 0, a window in all layers, or all of them")
+    return {} if first >= layers else windows

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from simcluster.document import Refused
+from simcluster.model.huggingface.model_type import Config, Keys, ModelType
 
-Config = Mapping[str, Any]
-
-BERT: Mapping[str, str | tuple[str, ...]] = {
+BERT: Mapping[str, Keys] = {
     "layers": "num_hidden_layers",
     "hidden": "hidden_size",
     "heads": "num_attention_heads",
@@ -28,7 +27,7 @@ BERT_PLAIN: Mapping[str, tuple[Any, ...]] = {
     "tie_word_embeddings": (True, None),
 }
 
-T5: Mapping[str, str | tuple[str, ...]] = {
+T5: Mapping[str, Keys] = {
     "encoder_layers": "num_layers",
     "decoder_layers": ("num_decoder_layers", "num_layers"),
     "hidden": "d_model",
@@ -45,7 +44,7 @@ T5: Mapping[str, str | tuple[str, ...]] = {
 T5_PLAIN: Mapping[str, tuple[Any, ...]] = {"is_encoder_decoder": (True, None)}
 _FEED_FORWARD = {"relu": "relu", "gelu": "gelu", "gated-gelu": "geglu"}
 
-VIT: Mapping[str, str | tuple[str, ...]] = {
+VIT: Mapping[str, Keys] = {
     "layers": "num_hidden_layers",
     "hidden": "hidden_size",
     "heads": "num_attention_heads",
@@ -71,9 +70,9 @@ def bert(config: Config) -> dict[str, Any]:
     return {name: 0.1 for name, key in names.items() if config.get(key) is None}
 
 
-def t5(config: Config) -> dict[str, Any]:
+def t5(config: Config, usual: str = "relu") -> dict[str, Any]:
     """The activation of the MLP, gated or not."""
-    said = str(config.get("feed_forward_proj", "relu"))
+    said = str(config.get("feed_forward_proj", usual))
     if said not in _FEED_FORWARD:
         raise Refused(f"feed_forward_proj {said!r} is not supported; only {', '.join(_FEED_FORWARD)}")
     return {"activation": _FEED_FORWARD[said]}
@@ -112,3 +111,80 @@ def _classes(config: Config) -> dict[str, Any]:
     if isinstance(listed, Mapping) and listed:
         return {"classes": len(listed)}
     return {"classes": config["num_labels"]} if config.get("num_labels") else {}
+
+
+_DISTILBERT: Mapping[str, Keys] = {
+    "layers": "n_layers",
+    "hidden": "dim",
+    "heads": "n_heads",
+    "ffn": "hidden_dim",
+    "vocab": "vocab_size",
+    "max_positions": "max_position_embeddings",
+    "dropout": "dropout",
+    "attention_dropout": "attention_dropout",
+}
+_ROBERTA = "next sentences are predicted here, which RoBERTa's training does not"
+_ROBERTA_TYPE = ModelType("bert", BERT, {"token_types": 1}, plain=BERT_PLAIN, besides=bert, remark=_ROBERTA)
+
+
+def _electra(config: Config) -> Mapping[str, Any]:
+    """BERT's layers; the embedding of the small ones, which is narrower, has no dimension."""
+    width, hidden = config.get("embedding_size", config.get("hidden_size")), config.get("hidden_size")
+    if width != hidden:
+        raise Refused(f"embedding_size {width} is not supported; only hidden_size, {hidden}")
+    return bert(config)
+
+
+def _dinov2(config: Config) -> Mapping[str, Any]:
+    """The inner size of the MLP by its ratio."""
+    ratio, hidden = config.get("mlp_ratio", 4), config.get("hidden_size")
+    if type(ratio) is not int or type(hidden) is not int:
+        raise Refused("mlp_ratio and hidden_size must be integers")
+    return {"ffn": ratio * hidden, **_classes(config)}
+
+
+_VIT_NEEDED = ("layers", "hidden", "heads", "image", "patch")
+
+LIKE_BERT_AND_VIT: Mapping[str, ModelType] = {
+    **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), _ROBERTA_TYPE),
+    "electra": ModelType(
+        "bert",
+        BERT,
+        plain=BERT_PLAIN,
+        besides=_electra,
+        remark="masked tokens and next sentences are predicted here; ELECTRA tells replaced tokens",
+    ),
+    "distilbert": ModelType(
+        "bert",
+        _DISTILBERT,
+        {"token_types": 1, "dropout": 0.1, "attention_dropout": 0.1},
+        {"activation": ("gelu", None), "sinusoidal_pos_embds": (False, None)},
+        remark="a pooler and the prediction of next sentences are simulated besides",
+    ),
+    "mt5": ModelType(
+        "t5",
+        T5,
+        {"tied": False},
+        T5_PLAIN,
+        lambda config: t5(config, "gated-gelu"),
+        ("encoder_layers", "hidden", "heads", "vocab"),
+    ),
+    "deit": ModelType(
+        "vit",
+        VIT,
+        plain=VIT_PLAIN,
+        besides=vit,
+        needed=_VIT_NEEDED,
+        remark="the token and the head of distillation are left out",
+    ),
+    "dinov2": ModelType(
+        "vit",
+        {name: key for name, key in VIT.items() if name != "ffn"},
+        plain={**VIT_PLAIN, "use_swiglu_ffn": (False, None)},
+        besides=_dinov2,
+        needed=_VIT_NEEDED,
+        remark="classes are told apart here, and results of attention and MLP have no scales",
+        read_besides=("apply_layernorm", "drop_path_rate", "layerscale_value"),
+    ),
+}
+"""Types with the structure of BERT, T5 or a vision transformer under other names."""

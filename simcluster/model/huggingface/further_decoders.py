@@ -10,7 +10,19 @@ from typing import Any
 
 from simcluster.document import Refused
 from simcluster.model.huggingface import mixtures
-from simcluster.model.huggingface.config_keys import GPT2, LLAMA, MIXED, NO_BIAS, PART_ROTATED, ROTARY, SILU
+from simcluster.model.huggingface.config_keys import (
+    CLIPPED,
+    GPT2,
+    LLAMA,
+    MIXED,
+    MULTIPLIED,
+    MULTIPLIERS,
+    NO_BIAS,
+    PART_ROTATED,
+    ROTARY,
+    SILU,
+    sliding_window,
+)
 from simcluster.model.huggingface.model_type import Config, Keys, ModelType
 
 _GELU = ("gelu_pytorch_tanh", "gelu", None)
@@ -24,12 +36,6 @@ _OWN_GEMMA: Mapping[str, Any] = {"activation": "geglu", "tied": True, "head_dim"
 _BEHIND = "norms stand behind attention and MLP there, before them here"
 _ALL_HEADS = "queries and keys are normalised over all heads together there, head by head here"
 _NO_ROTATION = "layers without rotary positions rotate here, too"
-
-
-def _window(config: Config) -> Mapping[str, Any]:
-    """The window of sliding attention."""
-    window = config.get("sliding_window")
-    return {} if window is None else {"window": window}
 
 
 def _gemma2(config: Config) -> Mapping[str, Any]:
@@ -65,20 +71,22 @@ def _windows(config: Config, window: Any, usual: int) -> Mapping[str, Any]:
 
 
 def _llama4(config: Config) -> Mapping[str, Any]:
-    """A shared expert and one of many in every layer; chunks of attention must hold whole sequences."""
-    chunk, longest = config.get("attention_chunk_size"), config.get("max_position_embeddings")
-    if chunk is not None and not (type(longest) is type(chunk) is int and longest <= chunk):
-        said = f"attention_chunk_size {chunk!r} is not supported: attention within chunks of a sequence"
-        hint = "for sequences that fit into one chunk take the key out: attention is the same then"
-        raise Refused(said, hint=hint)
-    if config.get("interleave_moe_layer_step", 1) != 1:
-        raise Refused("interleave_moe_layer_step is not supported; only 1: experts in every layer")
-    return {"experts": mixtures.llama4(config)}
+    """A shared expert and one of many; attention within chunks is one within a window."""
+    step, chunk = config.get("interleave_moe_layer_step", 1), config.get("attention_chunk_size")
+    steps = {} if step in (1, None) else {"every": mixtures.size(config, "interleave_moe_layer_step")}
+    experts = mixtures.llama4(config) | steps
+    windows = {} if chunk is None else {"window": chunk, "full_attention_every": 4}
+    return {"experts": experts, **windows}
 
 
 def _starcoder2(config: Config) -> Mapping[str, Any]:
     """Biases in all projections, or none."""
-    return {"bias": config.get("use_bias", True), **_window(config)}
+    return {"bias": config.get("use_bias", True), **sliding_window(config)}
+
+
+def _stablelm(config: Config) -> Mapping[str, Any]:
+    """Attention and MLP behind one norm in the larger ones."""
+    return {"parallel": "one_norm"} if config.get("use_parallel_residual") else {}
 
 
 def _chatglm(config: Config) -> Mapping[str, Any]:
@@ -104,8 +112,26 @@ _CHATGLM: Mapping[str, Keys] = {
     "attention_dropout": "attention_dropout",
     "tied": "tie_word_embeddings",
 }
-_STABLE = {**LLAMA, **PART_ROTATED, "qkv_bias": "use_qkv_bias", "dropout": "hidden_dropout"}
+_ERNIE: Mapping[str, tuple[Any, ...]] = {"use_bias": (False, None), "use_rmsnorm": (True, None)}
+_STABLE = {
+    **LLAMA,
+    **PART_ROTATED,
+    "qkv_bias": "use_qkv_bias",
+    "qk_norm": "qk_layernorm",
+    "dropout": "hidden_dropout",
+}
 _GLM = {**LLAMA, **PART_ROTATED, "qkv_bias": "attention_bias"}
+
+_FURTHER_TOKENS = (
+    "layernorm_full_attention_beta",
+    "mlp_intermediate_size",
+    "mtp_transformer_layers",
+    "num_mtp_modules",
+    "qk_norm_type",
+    "shared_moe_mode",
+    "use_mtp",
+)
+"""MiniMax M2's keys of layers that predict further tokens, see its remark, and of parts that it has not."""
 
 FURTHER: Mapping[str, ModelType] = {
     "gemma": ModelType("llama", LLAMA, _OWN_GEMMA, _GEMMA),
@@ -149,7 +175,9 @@ FURTHER: Mapping[str, ModelType] = {
         "llama",
         LLAMA,
         {"qk_norm": True, "tied": False},
-        {**ROTARY, **NO_BIAS, "clip_qkv": (None,)},
+        ROTARY,
+        own_biases=True,
+        left_out={"clip_qkv": CLIPPED},
         remark=f"{_BEHIND}; {_ALL_HEADS}",
     ),
     "olmo3": ModelType(
@@ -164,8 +192,10 @@ FURTHER: Mapping[str, ModelType] = {
         "llama",
         MIXED,
         {"qk_norm": True, "tied": False},
-        {**ROTARY, **NO_BIAS, "clip_qkv": (None,)},
+        ROTARY,
         mixtures.olmoe,
+        own_biases=True,
+        left_out={"clip_qkv": CLIPPED},
         remark=_ALL_HEADS,
     ),
     "smollm3": ModelType(
@@ -174,7 +204,7 @@ FURTHER: Mapping[str, ModelType] = {
         {"tied": True},
         {**ROTARY, **NO_BIAS, "use_sliding_window": (False, None)},
         remark=_NO_ROTATION,
-        read_besides=("no_rope_layers",),
+        read_besides=("max_window_layers", "no_rope_layers"),
     ),
     "exaone4": ModelType(
         "llama",
@@ -186,11 +216,19 @@ FURTHER: Mapping[str, ModelType] = {
     ),
     "llama4_text": ModelType(
         "llama",
-        MIXED,
+        {**MIXED, "ffn": "intermediate_size_mlp"},
         {"tied": False, "head_dim": 128},
         {**ROTARY, **NO_BIAS},
         _llama4,
-        remark=f"queries and keys are not normalised here; {_NO_ROTATION}",
+        remark=_NO_ROTATION,
+        left_out={
+            "use_qk_norm": ((False, None), "queries and keys are not normalised here"),
+            "attention_chunk_size": (
+                (None,),
+                "chunks of attention are a sliding window here: the same for sequences within one chunk, "
+                "up to twice their attention beyond",
+            ),
+        },
         read_besides=("attention_chunk_size", "no_rope_layers"),
     ),
     "qwen2_moe": ModelType(
@@ -199,8 +237,6 @@ FURTHER: Mapping[str, ModelType] = {
         {"qkv_bias": True},
         {
             **ROTARY,
-            "use_sliding_window": (False, None),
-            "decoder_sparse_step": (1, None),
             "mlp_only_layers": ([], None),
         },
         mixtures.qwen2_moe,
@@ -210,14 +246,20 @@ FURTHER: Mapping[str, ModelType] = {
         "llama",
         MIXED,
         {"qk_norm": True, "tied": False},
-        {**SILU, **NO_BIAS},
+        {**SILU, **NO_BIAS, "use_qk_norm": (True, None), "scoring_func": ("sigmoid", None)},
         mixtures.minimax_m2,
+        read_besides=_FURTHER_TOKENS,
         remark=f"{_ALL_HEADS}; layers that predict further tokens are left out (model.mtp_layers adds them)",
     ),
     "dots1": ModelType("llama", LLAMA, {"qk_norm": True}, {**ROTARY, **NO_BIAS}, mixtures.dots1),
-    "ernie4_5": ModelType("llama", LLAMA, {"tied": True}, {**ROTARY, "use_bias": (False, None)}),
+    "ernie4_5": ModelType("llama", LLAMA, {"tied": True}, {**ROTARY, **_ERNIE}),
     "ernie4_5_moe": ModelType(
-        "llama", LLAMA, {"tied": True}, {**ROTARY, "use_bias": (False, None)}, mixtures.ernie4_5_moe
+        "llama",
+        LLAMA,
+        {"tied": True},
+        {**ROTARY, **_ERNIE},
+        mixtures.ernie4_5_moe,
+        read_besides=("moe_capacity", "moe_gate", "moe_use_aux_free"),
     ),
     "granitemoe": ModelType(
         "llama",
@@ -225,7 +267,8 @@ FURTHER: Mapping[str, ModelType] = {
         {"tied": True},
         {**ROTARY, **NO_BIAS},
         mixtures.granitemoe,
-        remark="the multipliers of embeddings, attention, residuals and logits are left out",
+        remark=MULTIPLIERS,
+        read_besides=MULTIPLIED,
     ),
     "glm": ModelType("llama", _GLM, {"qkv_bias": True, "rotary_fraction": 0.5}, SILU),
     "glm4": ModelType("llama", _GLM, {"qkv_bias": True, "rotary_fraction": 0.5, "post_norms": True}, SILU),
@@ -242,7 +285,13 @@ FURTHER: Mapping[str, ModelType] = {
         },
         _chatglm,
     ),
-    "hunyuan_v1_dense": ModelType("llama", LLAMA, {"qk_norm": True}, {**ROTARY, **NO_BIAS}),
+    "hunyuan_v1_dense": ModelType(
+        "llama",
+        {**LLAMA, "head_dim": ("head_dim", "attention_head_dim"), "qk_norm": ("use_qk_norm", "qk_norm")},
+        {"qk_norm": True},
+        {**ROTARY, **NO_BIAS, "use_cla": (False, None), "norm_type": ("rms", None)},
+        read_besides=("attention_head_dim", "qk_norm"),
+    ),
     "arcee": ModelType(
         "llama",
         LLAMA,
@@ -259,7 +308,9 @@ FURTHER: Mapping[str, ModelType] = {
         "llama",
         _STABLE,
         {"norm": "layer", "rotary_fraction": 0.25, "tied": False},
-        {**SILU, "qk_layernorm": (False, None)},
+        SILU,
+        _stablelm,
+        read_besides=("use_parallel_residual",),
     ),
     "starcoder2": ModelType(
         "llama",
@@ -288,6 +339,6 @@ FURTHER: Mapping[str, ModelType] = {
     "internlm3": ModelType(
         "llama", LLAMA, {"tied": False}, {**ROTARY, "bias": (False, None), "qkv_bias": (False, None)}
     ),
-    "ministral": ModelType("llama", LLAMA, {"tied": False}, {**ROTARY, **NO_BIAS}, _window),
-    "ministral3": ModelType("llama", LLAMA, {"tied": False}, {**ROTARY, **NO_BIAS}, _window),
+    "ministral": ModelType("llama", LLAMA, {"tied": False}, {**ROTARY, **NO_BIAS}, sliding_window),
+    "ministral3": ModelType("llama", LLAMA, {"tied": False}, {**ROTARY, **NO_BIAS}, sliding_window),
 }

@@ -45,4 +45,25 @@ class ModelType:
     remark: str = ""
     """What of the type is left out, as it costs next to nothing."""
     read_besides: tuple[str, ...] = ()
-    """Keys that are refused of other types, but that ``besides`` reads."""
+    """Keys that are refused, or unknown, of other types: ``besides`` reads them, or the remark is of them."""
+    left_out: Mapping[str, tuple[tuple[Any, ...], str]] = field(default_factory=dict)
+    """Keys that change the mathematics at next to no cost: (values that do not, what is simulated)."""
+    own_biases: bool = False
+    """Whether ``attention_bias`` and ``mlp_bias`` give all projections of attention and of the MLP biases."""
+
+
+class ReadConfig(dict[str, Any]):
+    """A config that notes which of its keys are looked at."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        self.looked_at: set[str] = set()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of a key."""
+        self.looked_at.add(key)
+        return super().get(key, default)
+
+    def __getitem__(self, key: str) -> Any:
+        self.looked_at.add(key)
+        return super().__getitem__(key)

@@ -5,15 +5,33 @@ Names are those of the ``config.json`` files and of the configuration classes be
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from simcluster.document import Refused
 from simcluster.model.huggingface import encoders_and_vision as structures
 from simcluster.model.huggingface import mixtures
-from simcluster.model.huggingface.config_keys import GPT2, LLAMA, MIXED, NO_BIAS, PART_ROTATED, ROTARY, SILU
+from simcluster.model.huggingface.config_keys import (
+    CLIPPED,
+    GELUS,
+    GPT2,
+    LLAMA,
+    MIXED,
+    MULTIPLIED,
+    MULTIPLIERS,
+    NO_BIAS,
+    PART_ROTATED,
+    ROTARY,
+    SILU,
+    late_window,
+    sliding_window,
+)
+from simcluster.model.huggingface.earlier_decoders import EARLIER
 from simcluster.model.huggingface.further_decoders import FURTHER
+from simcluster.model.huggingface.mixture_types import OTHER_MIXTURES
 from simcluster.model.huggingface.model_type import Config, Keys, ModelType, get
+from simcluster.model.huggingface.parallel_decoders import PARALLEL
 
 _DEEPSEEK = {name: key for name, key in LLAMA.items() if name not in ("kv_heads", "head_dim")}
 _OPT: Mapping[str, Keys] = {
@@ -48,15 +66,8 @@ _MPT: Mapping[str, Keys] = {
     "attention_dropout": "attn_config.attn_pdrop",
 }
 
-_ONE_WINDOW: dict[str, tuple[Any, ...]] = {"use_sliding_window": (False, None)}
-
-_EVERY_LAYER: dict[str, tuple[Any, ...]] = {"decoder_sparse_step": (1, None), "mlp_only_layers": ([], None)}
+_EVERY_LAYER: dict[str, tuple[Any, ...]] = {"mlp_only_layers": ([], None)}
 _LATENT: dict[str, tuple[Any, ...]] = {"moe_layer_freq": (1, None)}
-
-
-def _window(config: Config) -> Mapping[str, Any]:
-    window = config.get("sliding_window")
-    return {} if window is None else {"window": window}
 
 
 def _mpt(config: Config) -> Mapping[str, Any]:
@@ -78,21 +89,24 @@ def _opt(config: Config) -> Mapping[str, Any]:
     width, hidden = config.get("word_embed_proj_dim"), config.get("hidden_size")
     if width not in (None, hidden):
         raise Refused(f"word_embed_proj_dim {width} is not supported; only hidden_size, {hidden}")
-    return {}
+    activation = config.get("activation_function", "relu")
+    if activation not in ("relu", *GELUS):
+        raise Refused(f"activation_function {json.dumps(activation)} is not supported; only relu and gelu")
+    biases = {} if config.get("enable_bias", True) else {"bias": False, "norm_bias": False}
+    return {"activation": "relu" if activation == "relu" else "gelu", **biases}
 
 
 _PHI3 = {**LLAMA, **PART_ROTATED, "dropout": "resid_pdrop", "embedding_dropout": "embd_pdrop"}
 _GLM4_MOE = {**LLAMA, **PART_ROTATED, "qkv_bias": "attention_bias", "qk_norm": "use_qk_norm"}
 _SEED = {**LLAMA, "qkv_bias": "attention_bias", "dropout": "residual_dropout"}
-_MULTIPLIERS = "the multipliers of embeddings, attention, residuals and logits are left out"
 
 _PDROP = {"dropout": 0.1, "embedding_dropout": 0.1, "attention_dropout": 0.1}
 
 TYPES = {
-    "llama": ModelType("llama", LLAMA, plain=ROTARY | NO_BIAS),
-    "mistral": ModelType("llama", LLAMA, plain=ROTARY | NO_BIAS, besides=_window),
-    "qwen2": ModelType("llama", LLAMA, {"qkv_bias": True}, ROTARY | _ONE_WINDOW),
-    "qwen3": ModelType("llama", LLAMA, {"qk_norm": True}, ROTARY | NO_BIAS | _ONE_WINDOW),
+    "llama": ModelType("llama", LLAMA, plain=ROTARY, own_biases=True),
+    "mistral": ModelType("llama", LLAMA, plain=ROTARY | NO_BIAS, besides=sliding_window),
+    "qwen2": ModelType("llama", LLAMA, {"qkv_bias": True}, ROTARY, late_window),
+    "qwen3": ModelType("llama", LLAMA, {"qk_norm": True}, ROTARY, late_window, own_biases=True),
     "mixtral": ModelType(
         "llama", MIXED, plain=ROTARY | {"router_jitter_noise": (0.0, 0, None)}, besides=mixtures.mixtral
     ),
@@ -100,8 +114,9 @@ TYPES = {
         "llama",
         MIXED,
         {"qk_norm": True},
-        ROTARY | NO_BIAS | _ONE_WINDOW | _EVERY_LAYER,
+        ROTARY | _EVERY_LAYER,
         mixtures.qwen3_moe,
+        own_biases=True,
     ),
     "deepseek_v2": ModelType("llama", _DEEPSEEK, {}, ROTARY | NO_BIAS | _LATENT, mixtures.deepseek_v2),
     "deepseek_v3": ModelType("llama", _DEEPSEEK, {}, ROTARY | NO_BIAS | _LATENT, mixtures.deepseek_v3),
@@ -118,8 +133,10 @@ TYPES = {
         remark="attention sinks, a number for each head, are left out",
     ),
     "glm4_moe": ModelType("llama", _GLM4_MOE, plain=SILU, besides=mixtures.glm4_moe),
-    "phi3": ModelType("llama", _PHI3, plain=SILU | NO_BIAS, besides=_window),
-    "granite": ModelType("llama", LLAMA, plain=ROTARY | NO_BIAS, remark=_MULTIPLIERS),
+    "phi3": ModelType("llama", _PHI3, plain=SILU | NO_BIAS, besides=sliding_window),
+    "granite": ModelType(
+        "llama", LLAMA, plain=ROTARY, remark=MULTIPLIERS, read_besides=MULTIPLIED, own_biases=True
+    ),
     "seed_oss": ModelType(
         "llama",
         _SEED,
@@ -131,7 +148,7 @@ TYPES = {
         GPT2,
         _PDROP,
         {
-            "activation_function": ("gelu_new", None),
+            "activation_function": ("gelu_new", *GELUS),
             "scale_attn_weights": (True, None),
             "scale_attn_by_inverse_layer_idx": (False, None),
             "add_cross_attention": (False, None),
@@ -140,16 +157,14 @@ TYPES = {
     "opt": ModelType(
         "gpt",
         _OPT,
-        {"activation": "relu", "position_offset": 2, "dropout": 0.1, "embedding_dropout": 0.0},
+        {"position_offset": 2, "dropout": 0.1, "embedding_dropout": 0.0},
         {
-            "activation_function": ("relu", None),
             "do_layer_norm_before": (True, None),
             "_remove_final_layer_norm": (False, None),
-            "enable_bias": (True, None),
-            "layer_norm_elementwise_affine": (True, None),
             "layerdrop": (0.0, 0, None),
         },
         _opt,
+        left_out={"layer_norm_elementwise_affine": ((True, None), "norms have weights here")},
     ),
     "bloom": ModelType(
         "gpt",
@@ -164,18 +179,18 @@ TYPES = {
         {
             "norm_type": ("low_precision_layernorm", None),
             "logit_scale": (None,),
+            "embedding_fraction": (1.0, 1, None),
             "attn_config.attn_type": ("multihead_attention", None),
             "attn_config.qk_ln": (False, None),
-            "attn_config.clip_qkv": (None,),
             "attn_config.prefix_lm": (False, None),
             "attn_config.softmax_scale": (None,),
-            "attn_config.alibi_bias_max": (8, None),
             "attn_config.rope": (False, None),
             "attn_config.sliding_window_size": (-1, None),
             "learned_pos_emb": (True, None),
             "ffn_config.ffn_type": ("mptmlp", None),
         },
         _mpt,
+        left_out={"attn_config.clip_qkv": CLIPPED},
     ),
     "bert": ModelType("bert", structures.BERT, plain=structures.BERT_PLAIN, besides=structures.bert),
     "t5": ModelType(
@@ -194,6 +209,10 @@ TYPES = {
     ),
     "resnet": ModelType("resnet", {}, plain=structures.RESNET_PLAIN, besides=structures.resnet, needed=()),
     **FURTHER,
+    **PARALLEL,
+    **OTHER_MIXTURES,
+    **EARLIER,
+    **structures.LIKE_BERT_AND_VIT,
 }
 
 SPARSE = ("deepseek_v32", "glm_moe_dsa")

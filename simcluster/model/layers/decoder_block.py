@@ -23,6 +23,7 @@ from simcluster.model.layers.transformer_layers import (
 )
 from simcluster.model.operators import (
     Add,
+    Bias,
     Cast,
     Concat,
     CrossEntropy,
@@ -84,7 +85,7 @@ class DecoderBlock:
         return self._dropout(f"{stem}dropout", x, dims.embedding_dropout)
 
     def layer(self, hidden: TensorType) -> Block:
-        """Self-attention and MLP, each behind a norm and around a residual connection."""
+        """Self-attention and MLP behind norms, each with a residual connection, or both with one."""
         return self._layer(self.build.input("in", hidden))
 
     def _layer(self, x: str) -> Block:
@@ -92,18 +93,18 @@ class DecoderBlock:
         if self.dims.latent is not None:
             return self._latent(x, y, self.dims.latent)
         q, k, v = self._linear("attention.qkv", y, HIDDEN, _heads("q", "k", "v"), self._qkv_bias)
-        return self._attended(x, self._attention(*self._placed(q, k), v))
+        return self._attended(x, y, self._attention(*self._placed(q, k), v))
 
     def _latent(self, x: str, y: str, latent: LatentAttention) -> Block:
         """A layer with latent attention from its normalised hidden states on."""
         build, dims = self.build, self.dims
         made = latent.write(build, y, dims.hidden, dims.heads, dims.rope_theta, absorbed=dims.absorbed)
         if latent.sparse is None:
-            return self._attended(x, self._attention(made.q, made.k, made.v))
+            return self._attended(x, y, self._attention(made.q, made.k, made.v))
         name, loss = "attention.core", IndexerLoss(dims.heads, 1 / self.num_tokens, dims.gathered)
         core = SparseAttention(self._form.operator(name), dims.gathered, loss)
         o = build.add(name, core, made.q, made.k, made.v, made.ids, *made.indexer)
-        return self._attended(x, latent.values(build, o, dims.heads) if dims.absorbed else o)
+        return self._attended(x, y, latent.values(build, o, dims.heads) if dims.absorbed else o)
 
     def query_layer(self, hidden: TensorType, tokens: TensorType) -> Block:
         """A layer whose queries come from a table of positions (PanGu-alpha, arXiv 2104.12369, query layer).
@@ -121,7 +122,7 @@ class DecoderBlock:
         y = self._norm("attention.norm", x)
         (q,) = self._linear("attention.query", rows, HIDDEN, _heads("q"), self._qkv_bias)
         k, v = self._linear("attention.qkv", y, HIDDEN, _heads("k", "v"), self._qkv_bias)
-        return self._attended(x, self._attention(*self._placed(q, k), v))
+        return self._attended(x, y, self._attention(*self._placed(q, k), v))
 
     def head(
         self, hidden: TensorType, tokens: TensorType, num_tokens: float, *, depth: int = 0, read: bool = False
@@ -185,16 +186,51 @@ class DecoderBlock:
 
     @property
     def _qkv_bias(self) -> bool:
-        return self.dims.bias or self.dims.qkv_bias
+        own = self.dims.qkv_bias
+        return self.dims.bias if own is None else own
 
-    def _attended(self, x: str, o: str) -> Block:
-        """The layer from what attention gives on."""
+    def _attended(self, x: str, normed: str, o: str) -> Block:
+        """The layer from what attention gives on; attention read ``normed``, the norm of x."""
+        build, dims = self.build, self.dims
+        if dims.parallel is not None:
+            normed = normed if dims.parallel == "one_norm" else self._norm("mlp.norm", x)
+            y = self._beside(normed, o)
+        else:
+            y = self._projected(o)
+            y = self._norm("attention.post_norm", y) if dims.post_norms else y
+            y = self._dropout("attention.dropout", y, dims.dropout)
+            x = build.add("attention.residual", Add(HIDDEN), x, y)
+            y = self._mlp(self._norm("mlp.norm", x))
+        return build.block(outputs={"out": build.add("mlp.residual", Add(HIDDEN), x, y)})
+
+    def _beside(self, normed: str, o: str) -> str:
+        """The sum of attention's result and the MLP's, which reads ``normed``.
+
+        Products are summed before biases are added, so that what is partial over tensor ranks is reduced
+        once; dropout leaves nothing partial.
+        """
+        build, dims = self.build, self.dims
+        if dims.dropout:
+            y = self._dropout("attention.dropout", self._projected(o), dims.dropout)
+            return build.add("attention.residual", Add(HIDDEN), y, self._mlp(normed))
+        x = build.add(
+            "parallel.sum", Add(HIDDEN), self._projected(o, biased=False), self._mlp(normed, biased=False)
+        )
+        biased = {"attention.out": self._out_bias, "mlp.down": dims.bias and not self.mixed}
+        for name in (name for name, has in biased.items() if has):
+            added = build.parameter(f"{name}.bias", (dims.hidden,))
+            x = build.add(f"{name}.bias", Bias(HIDDEN, ("hidden",)), x, added)
+        return x
+
+    @property
+    def _out_bias(self) -> bool:
+        own = self.dims.out_bias
+        return self.dims.bias if own is None else own
+
+    def _projected(self, o: str, *, biased: bool = True) -> str:
+        """Attention's result as a hidden state."""
         out = {"": ("heads", "group", "head_dim", "hidden")}
-        (y,) = self._linear("attention.out", o, QUERY, out, self.dims.bias)
-        y = self._norm("attention.post_norm", y) if self.dims.post_norms else y
-        y = self._dropout("attention.dropout", y, self.dims.dropout)
-        x = self.build.add("attention.residual", Add(HIDDEN), x, y)
-        return self.build.block(outputs={"out": self._mlp(x)})
+        return self._linear("attention.out", o, QUERY, out, biased and self._out_bias)[0]
 
     def _placed(self, q: str, k: str) -> tuple[str, str]:
         """Queries and keys normalised by head and rotated to their positions, where the model does so."""
@@ -230,19 +266,21 @@ class DecoderBlock:
             dims.alibi_table,
         )
 
-    def _mlp(self, x: str) -> str:
+    def _mlp(self, y: str, *, biased: bool = True) -> str:
+        """What the MLP, or the mixture of experts, makes of normalised hidden states.
+
+        Not ``biased``: without the bias of a plain MLP's last projection.
+        """
         build, dims = self.build, self.dims
-        y = self._norm("mlp.norm", x)
         if self.mixed:
             assert dims.experts is not None
             y = dims.experts.write(build, y, dims.hidden, dims.activation, bias=dims.bias)
         else:
-            y = self._plain_mlp(y)
+            y = self._plain_mlp(y, biased=biased)
         y = self._norm("mlp.post_norm", y) if dims.post_norms else y
-        y = self._dropout("mlp.dropout", y, dims.dropout)
-        return build.add("mlp.residual", Add(HIDDEN), x, y)
+        return self._dropout("mlp.dropout", y, dims.dropout)
 
-    def _plain_mlp(self, y: str) -> str:
+    def _plain_mlp(self, y: str, *, biased: bool) -> str:
         build, dims = self.build, self.dims
         up = ("hidden", "ffn")
         if dims.activation in GATED:
@@ -251,7 +289,7 @@ class DecoderBlock:
         else:
             (y,) = self._linear("mlp.up", y, HIDDEN, {"": up}, dims.bias)
             y = build.add("mlp.activation", PLAIN[dims.activation](FFN), y)
-        return self._linear("mlp.down", y, FFN, {"": ("ffn", "hidden")}, dims.bias)[0]
+        return self._linear("mlp.down", y, FFN, {"": ("ffn", "hidden")}, biased and dims.bias)[0]
 
     # -- operators --------------------------------------------------------------------------------------
 

@@ -31,6 +31,9 @@ class Dimensions:
     """``rms`` or ``layer``."""
     norm_bias: bool = True
     """Whether layer norms have biases."""
+    parallel: str | None = None
+    """MLP beside attention, ``x + attention(norm(x)) + mlp(norm(x))``: ``one_norm`` (GPT-J, Falcon 7B), or
+    ``two_norms``, one for each (GPT-NeoX). None: behind it."""
     post_norms: bool = False
     """A norm behind attention and one behind the MLP, before their residual connections (Gemma 2)."""
     capped_logits: bool = False
@@ -53,8 +56,10 @@ class Dimensions:
     """The share of a head's dims that is rotated."""
     bias: bool = False
     """Whether projections have biases."""
-    qkv_bias: bool = False
-    """Whether those to queries, keys and values have them, whatever ``bias`` says."""
+    qkv_bias: bool | None = None
+    """Whether those to queries, keys and values have them; None: as ``bias`` says."""
+    out_bias: bool | None = None
+    """Whether that of attention's result has one; None: as ``bias`` says."""
     tied: bool = False
     """Whether the head shares the embedding's weights."""
     window: int = 0

@@ -49,6 +49,8 @@ class Experts:
     """Further experts of that size that all tokens use."""
     dense_layers: int = 0
     """The first so many layers have a plain MLP."""
+    every: int = 1
+    """Of the layers behind those, only every N-th of all has experts, the others a plain MLP (Llama 4: 2)."""
     score: str = "softmax"
     """How scores become weights: ``softmax`` over all experts, or ``sigmoid`` of each."""
     normalised: bool = True
@@ -86,6 +88,10 @@ class Experts:
             self.slices > 1,
         )
 
+    def in_layer(self, layer: int) -> bool:
+        """Whether a layer, counted from 0, has experts."""
+        return layer >= self.dense_layers and (layer + 1) % self.every == 0
+
     def capacity(self, seq_len: int) -> int:
         """Slots of an expert for the tokens of one sequence, rounded up."""
         factor = Fraction(str(1.0 if self.capacity_factor is None else self.capacity_factor))
@@ -113,6 +119,7 @@ class Experts:
             ffn=min(self.ffn, ways("ffn", 8)),
             shared=min(self.shared, 1),
             dense_layers=min(self.dense_layers, 1, layers - 1),
+            every=min(self.every, layers),
             groups=groups,
             kept_groups=kept,
             group_best=min(self.group_best, count // groups),

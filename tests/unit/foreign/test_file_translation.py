@@ -73,8 +73,7 @@ def test_a_file_of_no_format_is_refused_by_each(kind, text):
     problems = caught.value.problems
     assert len(problems) == 1
     assert any(
-        words in problems[0].message
-        for words in ("this is not", "this is not JSON", "no arguments of Megatron")
+        words in problems[0].message for words in ("this is not", "this is not JSON", "no arguments of")
     )
 
 
@@ -138,3 +137,17 @@ def test_an_inference_keeps_its_precision_and_nothing_of_training():
 
 def test_nothing_to_tell_is_nothing_told():
     assert list(describe_untranslated(Imported({}, {}, (), ()))) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("verl", "trains with preferences or rewards"),
+        ("trl", "'trainer' reads scripts"),
+        ("huggingface", "model: {hf: config.json}"),
+    ],
+)
+def test_tools_without_a_format_of_their_own(kind, said):
+    with pytest.raises(ScenarioError) as caught:
+        importer(kind)
+    assert said in str(caught.value)

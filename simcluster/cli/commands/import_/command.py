@@ -25,12 +25,16 @@ FORMATS = (
     "accelerate",
     "axolotl",
     "deepspeed",
+    "litgpt",
     "llama-factory",
+    "llm-foundry",
     "megatron",
     "mindformers",
+    "nanogpt",
     "nemo",
     "torchtitan",
     "torchtune",
+    "trainer",
 )
 """The formats of ``simcluster.foreign.formats``."""
 

@@ -56,7 +56,7 @@ def test_models_of_the_hub(name, model):
 
 
 def test_a_model_that_is_not_known_is_asked_for():
-    text = changed(FACTORY, model_name_or_path="google/gemma-2-9b")
+    text = changed(FACTORY, model_name_or_path="acme/acme-9b")
     with pytest.raises(ScenarioError, match=r"the sizes of this model are not known here[\s\S]*config.json"):
         read("llama-factory", text)
     assert read("llama-factory", text, model="llama3-8b").data["model"] == {"use": "llama3-8b"}
@@ -112,7 +112,7 @@ def test_frozen_layers_and_recomputation():
         ("axolotl", AXOLOTL, {"rl": "dpo"}, "training with preferences or rewards"),
         ("torchtune", TUNE.replace("llama3_1_8b", "qlora_llama3_1_8b"), {}, "frozen weights in 4 or 8 bits"),
         ("torchtune", TUNE.replace("LinearCrossEntropyLoss", "DPOLoss"), {}, "preferences or rewards"),
-        ("torchtune", TUNE.replace("llama3_1_8b", "phi3_mini"), {}, "sizes of this model are not known"),
+        ("torchtune", TUNE.replace("llama3_1_8b", "acme_9b"), {}, "sizes of this model are not known"),
         ("accelerate", FSDP, {"distributed_type": "XLA"}, "expected MULTI_GPU"),
         ("accelerate", "model_type: llama\nhidden_size: 8\n", {}, "this is not an Accelerate configuration"),
     ],
@@ -178,3 +178,26 @@ def test_torchtune_trains_in_one_format():
         "alpha": 16,
         "targets": ["q_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
     }
+
+
+def test_replicas_of_shards_are_hybrid_sharding():
+    settings = {
+        "distributed_type": "FSDP",
+        "num_processes": 16,
+        "mixed_precision": "bf16",
+        "parallelism_config": {
+            "parallelism_config_dp_replicate_size": 2,
+            "parallelism_config_dp_shard_size": 8,
+        },
+    }
+    given = UserAdditions("dgx-h100", 2, "llama3-8b", SIZES)
+    imported = translate_file(importer("accelerate"), json.dumps(settings), "f.yaml", given)
+    assert imported.data["parallel"]["optimizer_sharding"]["shard_size"] == 8
+    settings["parallelism_config"]["parallelism_config_dp_shard_size"] = 4
+    with pytest.raises(ScenarioError, match="2 replicas of 4 shards are not 16 ranks"):
+        translate_file(importer("accelerate"), json.dumps(settings), "f.yaml", given)
+
+
+def test_axolotl_recomputes_as_unsloth_does():
+    imported = read("axolotl", changed(AXOLOTL, gradient_checkpointing="unsloth"))
+    assert imported.data["parallel"]["recompute"] == {"layers": "all"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -297,3 +298,17 @@ def test_an_entry_may_be_given_other_places(tmp_path):
     model = validate_data({"use": "mixtral-8x7b", "experts": {"capacity_factor": 1.5}}, ModelSpec).build(None)
     whole = validate_data({"use": "mixtral-8x7b"}, ModelSpec).build(None)
     assert model == replace(whole, experts=replace(whole.experts, capacity_factor=1.5))
+
+
+@pytest.mark.parametrize(
+    ("dense", "every", "mixed_layers"), [(0, 1, [0, 1, 2, 3]), (1, 1, [1, 2, 3]), (0, 2, [1, 3]), (2, 2, [3])]
+)
+def test_layers_that_have_experts(dense, every, mixed_layers):
+    experts = Experts(4, 2, 6, dense_layers=dense, every=every)
+    assert [layer for layer in range(4) if experts.in_layer(layer)] == mixed_layers
+
+
+def test_experts_in_no_layer_are_refused():
+    spec = TINY | {"ffn": 8, "experts": TINY["experts"] | {"every": 3}}
+    with pytest.raises(ScenarioError, match="none of 2 layers has experts"):
+        validate_data(spec, ModelSpec).build(Path())
