@@ -249,6 +249,11 @@ def test_megatron_scatters_gradients_once_a_step(tmp_path, framework, notes, sta
     assert any("once a step" in text for text in found.assumed) == (stage == 1)
 
 
+def test_sharded_weights_without_stages_are_those_of_fsdp(tmp_path):
+    found = scenario_of(run_of(tmp_path, framework="metaseq", zero_stage="3"))
+    assert found.data["framework"] == "fsdp"
+
+
 def test_interleaving_of_an_unknown_number_of_chunks_has_two(tmp_path):
     found = scenario_of(run_of(tmp_path, schedule="interleaved-1f1b", pipeline="2", tensor="1", layers="4"))
     assert found.data["parallel"]["schedule"] == {"kind": "interleaved", "chunks": 2}
