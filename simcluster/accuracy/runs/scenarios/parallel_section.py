@@ -295,6 +295,10 @@ def _sharding(run: MeasuredRun, profile: str) -> tuple[dict[str, Any], tuple[str
         return {"optimizer_sharding": {"zero": 1}}, (
             "stage 2 is Megatron's distributed optimizer, which scatters whole gradients once a step",
         )
+    if stage == 2 and "deepspeed" in profile and run.count("pipeline") > 1:
+        return {"optimizer_sharding": {"zero": 1}}, (
+            "stage 2 is taken as stage 1: DeepSpeed's pipelines take no sharded gradients (from memory)",
+        )
     if stage in range(4):
         return {"optimizer_sharding": {"zero": stage}}, ()
     raise PlanError(f"the ZeRO stage '{run.words['zero_stage']}'")

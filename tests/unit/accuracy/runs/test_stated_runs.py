@@ -249,6 +249,13 @@ def test_megatron_scatters_gradients_once_a_step(tmp_path, framework, notes, sta
     assert any("once a step" in text for text in found.assumed) == (stage == 1)
 
 
+@pytest.mark.parametrize(("stages", "stage"), [("1", 2), ("2", 1)])
+def test_deepspeeds_pipelines_do_not_shard_gradients(tmp_path, stages, stage):
+    plan = {"pipeline": stages, "tensor": "1", "data": str(8 // int(stages)), "zero_stage": "2"}
+    found = scenario_of(run_of(tmp_path, framework="megatron-deepspeed", **plan)).data
+    assert found["parallel"]["optimizer_sharding"] == {"zero": stage}
+
+
 def test_sharded_weights_without_stages_are_those_of_fsdp(tmp_path):
     found = scenario_of(run_of(tmp_path, framework="metaseq", zero_stage="3"))
     assert found.data["framework"] == "fsdp"
