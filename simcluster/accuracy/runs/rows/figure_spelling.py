@@ -58,7 +58,10 @@ _SECONDS = {
     "days": 86400.0,
 }
 _TERAFLOPS = {"g": 1e-3, "t": 1.0, "p": 1e3, "e": 1e6}
-_SIZES = ("GiB", "GB", "MiB", "MB")
+_BYTES = {"GiB": 2**30, "GB": 10**9, "MiB": 2**20, "MB": 10**6}
+_SIZES = tuple(_BYTES)
+_NUMBER = re.compile(r"([0-9][0-9.,]*) ?([A-Za-z][A-Za-z/ ]*)?")
+_THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?")
 _FRACTIONS = ("", "fraction", "ratio", "share", "1")
 """Units of an MFU that may be a fraction of one."""
 
@@ -68,8 +71,13 @@ def plain_figure(cells: Mapping[str, str]) -> dict[str, str]:
     name = re.sub(r"[^a-z0-9]+", "_", cells.get("metric", "").lower()).strip("_")
     unit = cells.get("unit", "").strip()
     value = cells.get("value", "").rstrip("%").strip()
+    number, of_value = _number_and_unit(value)
+    if not of_value or unit in ("", of_value):  # two units that differ are an error of the row
+        value, unit = number, unit or of_value
     metric = name if name in _METRICS else _metric(name, unit)
-    plain = {**cells, "metric": metric, "value": value}
+    plain = {**cells, "metric": metric, "value": value, "unit": unit}
+    if "peak_mem_gib" in cells:
+        plain["peak_mem_gib"] = _gibibytes(cells["peak_mem_gib"])
     if value.lower() in ("oom", "out of memory"):
         return plain | {"metric": "oom", "value": "oom"}
     if metric in ("peak_mem", "activation_mem") and not unit:
@@ -82,6 +90,23 @@ def plain_figure(cells: Mapping[str, str]) -> dict[str, str]:
         except ValueError:  # the reader of figures says what is wrong with it
             return plain
     return plain
+
+
+def _number_and_unit(text: str) -> tuple[str, str]:
+    """A number as programs read it, and the unit behind it: ``3,700`` is 3700, ``210k`` 210000."""
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return text, ""
+    digits, unit = match[1].replace(",", "") if _THOUSANDS.fullmatch(match[1]) else match[1], match[2] or ""
+    return (repr(float(digits) * 1000), "") if unit in ("k", "K") else (digits, unit)
+
+
+def _gibibytes(text: str) -> str:
+    """Memory in the unit of its column, which some write behind the number."""
+    number, unit = _number_and_unit(text)
+    if unit not in _BYTES:
+        return text if unit else number
+    return repr(float(number) * _BYTES[unit] / _BYTES["GiB"])
 
 
 def _words(text: str) -> list[str]:

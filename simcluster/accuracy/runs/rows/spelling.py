@@ -39,25 +39,46 @@ _SCHEDULE_OF = {spelt: name for name, spellings in _SCHEDULES.items() for spelt 
 
 _STAGES = {
     "0": ("ddp", "noshard", "none", "dp"),
-    "1": ("distributedoptimizer", "distopt", "os", "optimizershard", "paralleloptimizer"),
-    "2": ("shardgradop", "osg"),
-    "3": ("fsdp", "fsdp1", "fsdp2", "fullshard", "fsdpfullshard", "osgp"),
+    "1": (
+        "distributedoptimizer",
+        "distopt",
+        "os",
+        "pos",
+        "optimizershard",
+        "paralleloptimizer",
+        "optimizerparallel",
+    ),
+    "2": ("shardgradop", "osg", "posg"),
+    "3": (
+        "fsdp",
+        "fsdp1",
+        "fsdp2",
+        "fullshard",
+        "fsdpfull",
+        "fsdpfullshard",
+        "fullyshardeddataparallel",
+        "osgp",
+        "posgp",
+    ),
 }
 """Stages of ZeRO by the names of PyTorch, Megatron and the paper (``os+g``), by their letters alone."""
 _STAGE_OF = {spelt: stage for stage, spellings in _STAGES.items() for spelt in spellings}
 _STAGE = re.compile(r"(?:zero)?(?:stage)?([0-3])")
+_REMARK = re.compile(r"([^(]+?) ?\(([^()]*)\)")
 
 _FRAMEWORKS = (
-    (re.compile(r"(primus)?torchtitan"), "torchtitan"),
+    (re.compile(r"(primus|torchao)?torchtitan"), "torchtitan"),
+    (re.compile(r"(mosaicml|databricks)?(llmfoundry|composer)"), "llm-foundry"),
     (re.compile(r"megatrondeepspeed|deepspeedmegatron|gptneox"), "megatron-deepspeed"),
     (re.compile(r"megatronbridge|nemo"), ""),
+    (re.compile(r"nvidia(nemo|megatronbridge)"), "nemo"),
     (re.compile(r"megatron(lm)?core|mcore|primus|paimegatron|megatronmoe|flagscale"), "megatron-core"),
     (re.compile(r"megatron"), "megatron-lm"),
     (re.compile(r"(py)?torch(native)?fsdp|fsdp|fms"), "pytorch-fsdp"),
     (re.compile(r"(microsoft)?deepspeed|zero[123]?$"), "deepspeed"),
     (re.compile(r"mindspeed(?!mm)|modellink|ascendspeed"), "mindspeed-llm"),
     (re.compile(r"mindformers|mindspore"), "mindformers"),
-    (re.compile(r"(nvidia)?(dle|deeplearningexamples)"), "nvidia-dle"),
+    (re.compile(r"(nvidia)?dle|.*deeplearningexamples"), "nvidia-dle"),
 )
 """Frameworks by how their letters begin, forks by what they are built on; empty: as it is written."""
 
@@ -110,9 +131,22 @@ def _schedule(words: str) -> str:
 
 
 def _stage(words: str) -> str:
+    """A stage of ZeRO: that in brackets behind a name if one stands there (``FSDP (ZeRO-2)``), else the name.
+
+    Brackets with a number may be the size of a group; they stay.
+    """
+    remark = _REMARK.fullmatch(words)
+    if remark is None:
+        return _known_stage(words) or words
+    of_remark = _known_stage(remark[2]) if re.search(r"zero|stage", remark[2].lower()) else None
+    plain = _known_stage(remark[1]) if not re.search(r"[0-9]|group", remark[2]) else None
+    return of_remark or plain or words
+
+
+def _known_stage(words: str) -> str | None:
     spelt = _letters(words)
     stage = _STAGE.fullmatch(spelt)
-    return stage[1] if stage else _STAGE_OF.get(spelt, words)
+    return stage[1] if stage else _STAGE_OF.get(spelt)
 
 
 def _format(words: str) -> str:

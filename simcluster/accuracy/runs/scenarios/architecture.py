@@ -104,12 +104,24 @@ def with_known_sizes(run: MeasuredRun) -> MeasuredRun:
     """A run whose row names a model of the catalog and leaves out how large it is, with the sizes of that."""
     name = run.words["model"]
     model, _ = known_words().model(name, run.words.get("notes", "")) or ({}, True)
-    entry = model.get("use") or _catalog_name(name)
+    entry = model.get("use") or _catalog_name(name) or _catalog_name(_release(name))
     if entry is None or all(size in run.counts for size in _NEEDED):
         return run
     sizes = {**_catalog_sizes(entry), **model}
-    known = {size: sizes[size] for size in _NEEDED if size in sizes}
+    known = {size: sizes[size] for size in _SIZES if isinstance(sizes.get(size), int)}
     return replace(run, counts={**known, **run.counts})
+
+
+def _release(name: str) -> str:
+    """A name without its publisher and tuning, in the release of its family whose sizes it shares.
+
+    ``meta-llama/Llama-3.1-8B-Instruct`` is as large as ``Llama-3-8B``, and Qwen2 7B and 72B as Qwen2.5
+    (their config.json).
+    """
+    plain = re.sub(r"^.*/|^meta[- ]|[-_ ](?:hf|instruct|chat|base|text)$", "", name.strip().lower())
+    plain = re.sub(r"[-_ ](?:hf|instruct|chat|base)$", "", plain)
+    plain = re.sub(r"^(llama[-_ ]?3)\.[13]([-_ ])", r"\1\2", plain)
+    return re.sub(r"^(qwen[-_ ]?2)([-_ ](?:7|72)b)$", r"\g<1>.5\2", plain)
 
 
 def _catalog_sizes(entry: str) -> Mapping[str, Any]:

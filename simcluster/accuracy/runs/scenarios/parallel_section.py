@@ -71,6 +71,20 @@ _TWO_CHUNKS = ("dualpipe_v", "v_half", "zb_v")
 _SHARDED = ("fsdp", "torchtitan", "llm-foundry")
 """Profiles whose third ZeRO stage is PyTorch's FSDP."""
 
+_ONCE_A_STEP = (
+    "megatron-lm-2021",
+    "megatron-lm-2022",
+    "megatron-core",
+    "megatron-core-local",
+    "nemo",
+    "mindspeed-llm",
+)
+"""Profiles whose gradients are scattered behind the last micro-batch of a step, whatever publishers call it:
+Megatron's distributed optimizer has no other way (DistributedDataParallel of Megatron-Core reduces a bucket
+when its last micro-batch is done; from memory)."""
+_MEGATRON_FSDP = re.compile(r"fsdp(?!=0)", re.IGNORECASE)
+"""How names and notes say that Megatron's FSDP runs, not that optimizer; ``FSDP=0`` says the opposite."""
+
 
 @dataclass(frozen=True, slots=True)
 class ParallelPlan:
@@ -147,7 +161,9 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False, sparse: 
         strategies.append({"match": WHOLE_EXPERTS["match"], "split": dims})
     if strategies:
         parallel["strategies"] = strategies
-    parallel |= _sharding(run, profile)
+    sharding, of_sharding = _sharding(run, profile)
+    parallel |= sharding
+    assumed += of_sharding
     if _INSTANCES in run.words["model"] and run.words["zero_stage"] == "1" and run.count("data") % 2 == 0:
         parallel["optimizer_sharding"] = {"zero": 1, "shard_size": run.count("data") // 2}
         assumed += (
@@ -262,19 +278,29 @@ def _kept_for_weights(run: MeasuredRun) -> float:
     return round(32 * hidden / (34 * hidden + 5 * heads * tokens), 3)
 
 
-def _sharding(run: MeasuredRun, profile: str) -> dict[str, Any]:
-    """What of the training state data-parallel ranks split."""
+def _sharding(run: MeasuredRun, profile: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What of the training state data-parallel ranks split, and what of it the row does not state."""
     words = run.words["zero_stage"]
     hybrid = _HYBRID.fullmatch(words)
     stage = 3 if hybrid and hybrid[1] is None else parse_whole((hybrid[1] if hybrid else words) or "0")
     if hybrid:
         ranks = _group_size(run, hybrid[2])
         kind: dict[str, Any] = {"fsdp": {}} if stage == 3 and profile in _SHARDED else {"zero": stage}
-        return {"optimizer_sharding": {**kind, "shard_size": ranks}}
+        return {"optimizer_sharding": {**kind, "shard_size": ranks}}, ()
     if stage == 3 and profile in _SHARDED:
-        return {"recipe": "fsdp"} if run.count("tensor") == 1 else {"optimizer_sharding": "fsdp"}
+        whole = run.count("tensor") == 1
+        return ({"recipe": "fsdp"} if whole else {"optimizer_sharding": "fsdp"}), ()
+    says = f"{run.words['model']} {run.words.get('notes', '')}"
+    if stage == 2 and profile in _ONCE_A_STEP and not _MEGATRON_FSDP.search(says):
+        return {"optimizer_sharding": {"zero": 1}}, (
+            "stage 2 is Megatron's distributed optimizer, which scatters whole gradients once a step",
+        )
+    if stage == 2 and "deepspeed" in profile and run.count("pipeline") > 1:
+        return {"optimizer_sharding": {"zero": 1}}, (
+            "stage 2 is taken as stage 1: DeepSpeed's pipelines take no sharded gradients (from memory)",
+        )
     if stage in range(4):
-        return {"optimizer_sharding": {"zero": stage}}
+        return {"optimizer_sharding": {"zero": stage}}, ()
     raise PlanError(f"the ZeRO stage '{run.words['zero_stage']}'")
 
 

@@ -108,8 +108,11 @@ def _parts(words: str, run: MeasuredRun) -> list[RecomputedPartWords]:
     mixture = "MoE" in notes and "dense layer" not in notes
     match = _PARTS.fullmatch(words)
     names = re.split(r"[,+\s]+", match[1]) if match else []
+    listed = [re.sub(r"[-\s]+", "_", name.strip()) for name in re.split("[,+]", match[1])] if match else []
     if match and known_words().recomputed_part(match[1]):
         names = [match[1]]
+    elif all(map(known_words().recomputed_part, listed)):
+        names = listed
     parts = [part for name in names if (part := known_words().recomputed_part(name))]
     if not names or len(parts) < len(names):
         raise PlanError(f"the recomputation '{words}'")

@@ -149,11 +149,14 @@ def framework_of(run: MeasuredRun) -> FrameworkWords:
 
 
 def _nearest_framework(run: MeasuredRun) -> FrameworkWords:
-    """The profile of those who train in the same way: Megatron for models in parts, else FSDP or DDP."""
-    if run.count("tensor") * run.count("pipeline") * run.count("context") * run.count("expert") > 1:
-        nearest = "megatron-core"
+    """The profile of those who train in the same way: FSDP where weights are sharded and no stages are there,
+    Megatron for other models in parts, else DDP.
+    """
+    if run.words["zero_stage"] == "3" and run.count("pipeline") == 1:
+        nearest = "fsdp"
     else:
-        nearest = "fsdp" if run.words["zero_stage"] == "3" else "ddp"
+        parts = run.count("tensor") * run.count("pipeline") * run.count("context") * run.count("expert")
+        nearest = "megatron-core" if parts > 1 else "ddp"
     named = run.words["framework"]
     why = f"the framework profile is {nearest}: there is none for '{named}'"
     return FrameworkWords(words=named or "-", profile=nearest, why=why, nearest=True)

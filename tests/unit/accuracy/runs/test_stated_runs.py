@@ -234,6 +234,33 @@ def test_mindspeeds_update_and_loss_hold_more(tmp_path, tensor, zero, scratch):
     assert scenario_of(row).data["framework"]["storage"]["scratch"] == scratch
 
 
+@pytest.mark.parametrize(
+    ("framework", "notes", "stage"),
+    [
+        ("megatron-lm", "", 1),
+        ("megatron-core", "FSDP=0", 1),
+        ("megatron-core", "Megatron FSDP", 2),
+        ("deepspeed", "", 2),
+    ],
+)
+def test_megatron_scatters_gradients_once_a_step(tmp_path, framework, notes, stage):
+    found = scenario_of(run_of(tmp_path, framework=framework, zero_stage="ZeRO-2", notes=notes))
+    assert found.data["parallel"]["optimizer_sharding"] == {"zero": stage}
+    assert any("once a step" in text for text in found.assumed) == (stage == 1)
+
+
+@pytest.mark.parametrize(("stages", "stage"), [("1", 2), ("2", 1)])
+def test_deepspeeds_pipelines_do_not_shard_gradients(tmp_path, stages, stage):
+    plan = {"pipeline": stages, "tensor": "1", "data": str(8 // int(stages)), "zero_stage": "2"}
+    found = scenario_of(run_of(tmp_path, framework="megatron-deepspeed", **plan)).data
+    assert found["parallel"]["optimizer_sharding"] == {"zero": stage}
+
+
+def test_sharded_weights_without_stages_are_those_of_fsdp(tmp_path):
+    found = scenario_of(run_of(tmp_path, framework="metaseq", zero_stage="3"))
+    assert found.data["framework"] == "fsdp"
+
+
 def test_interleaving_of_an_unknown_number_of_chunks_has_two(tmp_path):
     found = scenario_of(run_of(tmp_path, schedule="interleaved-1f1b", pipeline="2", tensor="1", layers="4"))
     assert found.data["parallel"]["schedule"] == {"kind": "interleaved", "chunks": 2}

@@ -6,7 +6,7 @@ import pytest
 
 from simcluster.accuracy.runs import scenario_of
 from simcluster.accuracy.runs.scenarios.offloading import offloading_of
-from simcluster.errors import PlanError
+from simcluster.errors import PlanError, ScenarioError
 from simcluster.scenario import Scenario
 from tests.support.published_runs import run_of
 
@@ -23,6 +23,16 @@ LLAMA = {"kv_heads": "2", "ffn": "512"}
         ),
         *(("zero_stage", words, "2") for words in ("SHARD_GRAD_OP", "os+g", "ZeRO Stage 2")),
         *(("zero_stage", words, "1") for words in ("dist-opt", "Distributed optimizer", "ZeRO-1", "os")),
+        *(
+            ("zero_stage", words, plain)
+            for words, plain in (
+                ("3 (without model parallelism)", "3"),
+                ("FSDP (full shard)", "3"),
+                ("FSDP (ZeRO-2)", "2"),
+                ("Pos+g", "2"),
+                ("optimizer parallel", "1"),
+            )
+        ),
         *(("zero_stage", words, "0") for words in ("DDP", "no_shard", "none", "")),
         *(
             ("schedule", words, "interleaved-1f1b")
@@ -47,6 +57,11 @@ LLAMA = {"kv_heads": "2", "ffn": "512"}
         *(("offload", words, "none") for words in ("False", "N/A", "no")),
         *(("framework", words, "megatron-core") for words in ("Megatron Core", "mcore v0.12", "Primus")),
         *(("framework", words, "mindspeed-llm") for words in ("MindSpeed", "ModelLink", "MindSpeed-LLM 1.0")),
+        *(("framework", words, "llm-foundry") for words in ("LLM Foundry (Composer)", "MosaicML Composer")),
+        ("framework", "NVIDIA NeMo", "nemo"),
+        ("framework", "PyTorch (NVIDIA DeepLearningExamples)", "nvidia-dle"),
+        ("recompute", "RMSNorm", "layernorm"),
+        ("recompute", "layernorm, core attn, SwiGLU", "layernorm+core_attn+activation"),
         *(("framework", words, "pytorch-fsdp") for words in ("FSDP2", "fms-fsdp", "PyTorch FSDP")),
         ("seq_len", "4k", "4096"),
         ("seq_len", "4,096", "4096"),
@@ -74,6 +89,10 @@ def test_spellings_mean_the_same(tmp_path, column, spelt, plain):
         ("tokens_per_second", "4.096", "ktok/s", 0.5),
         ("ips", "512", "tok/s/card", 0.5),
         ("TGS", "512", "", 0.5),
+        ("tokens_per_s", "4,096", "tokens/s", 0.5),
+        ("tokens_per_s", "4.096k", "tokens/s", 0.5),
+        ("step_time", "500 ms", "", 0.5),
+        ("step_time", "0.5 s", "s", 0.5),
         ("samples per minute", "1920", "", 0.5),
         ("iteration_time_ms", "500", "", 0.5),
         ("s/it", "0.5", "", 0.5),
@@ -109,6 +128,8 @@ def test_a_row_may_state_memory_or_its_lack_in_place_of_a_time(tmp_path):
     assert run_of(tmp_path, value="OOM").fits is False
     assert run_of(tmp_path, metric="peak_mem", value="2048", unit="MiB", peak_mem_gib="").peak_memory == 2**31
     assert run_of(tmp_path, value="").peak_memory == 2**31
+    assert run_of(tmp_path, peak_mem_gib="2 GiB").peak_memory == 2**31
+    assert run_of(tmp_path, peak_mem_gib="2 GB").peak_memory == pytest.approx(2e9)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +244,8 @@ def test_states_split_within_groups(tmp_path, stage, notes, ranks):
         ("A100-SXM4-40GB", "dgx-a100-40"),
         ("H100 PCIe", "a100-pcie-8"),
         ("A100 PCIe 40GB", "a100-pcie-8"),
+        ("A100-80GB SXM (Jean Zay)", "jean-zay-a100"),
+        ("A100-40GB SXM (JUWELS Booster)", "hgx-a100-four-cards"),
         ("Ascend 910_93", "cloudmatrix-384"),
         ("Intel Gaudi 2", "gaudi-2-8"),
         ("MI250X (Frontier)", "mi250x-4"),
@@ -245,3 +268,13 @@ def test_a_part_of_an_island_is_used(tmp_path, hardware, devices):
         "devices_per_host": str(devices),
     }
     Scenario.of(scenario_of(run_of(tmp_path, hardware=hardware, **part)).data)
+
+
+def test_a_network_names_a_cluster(tmp_path):
+    stated = {"inter_link": "4x100G Omni-Path", "num_devices": "16", "data": "8"}
+    assert scenario_of(run_of(tmp_path, **stated)).data["cluster"]["use"] == "jean-zay-a100"
+
+
+def test_two_units_of_one_figure_are_an_error(tmp_path):
+    with pytest.raises(ScenarioError, match="'500 ms' is not a number"):
+        run_of(tmp_path, value="500 ms", unit="s")
