@@ -20,6 +20,7 @@ from simcluster.foreign.megatron import (
     MARKS,
     PROFILED,
     meaning_of,
+    state_deepspeed_mixture,
     state_family_structure,
     state_launcher,
     state_layout,
@@ -55,7 +56,7 @@ class Megatron(Importer):
         """The arguments of the one launch in the script; variables are filled in, nothing is executed."""
         facts = Facts(settings=dict(given.settings))
         listed = read_argument_file(text, name)
-        script = read_script("" if listed else text, name, given.variables)
+        script = read_script("" if listed else text, name, given.variables, given.referenced)
         launch = Launch((), tuple(listed)) if listed else find_launch(script, text, MARKS, "Megatron")
         state_launcher(facts, launch.launcher)
         state_program(facts, launch.program)
@@ -72,6 +73,7 @@ class Megatron(Importer):
                 "squared ReLU without --position-embedding-type: learned positions, Megatron's default"
             )
         model.state_dimensions(facts, grouped=bool(facts.get("grouped")))
+        state_deepspeed_mixture(facts)
         state_mixture(facts, chosen=2, groups_best=True, padded=False)
         model.state_dropout(facts, 0.1)
         model.state_precision(facts)

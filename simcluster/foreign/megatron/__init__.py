@@ -2,6 +2,7 @@
 
 from simcluster.foreign.megatron import combined_arguments, nemo_arguments
 from simcluster.foreign.megatron.arguments import MARKS, PROFILED, meaning_of
+from simcluster.foreign.megatron.deepspeed_mixture import state_deepspeed_mixture
 from simcluster.foreign.megatron.entry_script import state_program
 from simcluster.foreign.megatron.fork_arguments import FORK_MEANINGS, state_partition
 from simcluster.foreign.megatron.host_offload import state_megatron_offload
@@ -17,6 +18,7 @@ __all__ = [
     "combined_arguments",
     "meaning_of",
     "nemo_arguments",
+    "state_deepspeed_mixture",
     "state_family_structure",
     "state_launcher",
     "state_layout",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from simcluster.foreign.deepspeed import read_ulysses_degree, read_zero_stage
+from simcluster.foreign.megatron.deepspeed_mixture import DEEPSPEED_MIXTURE
 from simcluster.foreign.megatron.entry_script import state_posttraining_stage
 from simcluster.foreign.megatron.pipeline_layout import read_noop_layers
 from simcluster.foreign.reading import Flag
@@ -15,6 +16,7 @@ from simcluster.foreign.translation import (
     Meaning,
     decided_by_profile,
     has_no_effect,
+    ignored_settings,
     not_expressible,
     read_word,
     reads_adapter_targets,
@@ -58,6 +60,8 @@ FORK_MEANINGS: Mapping[str, Meaning] = {
         "what that file says is not read: its ZeRO stage and precision", unless=()
     ),
     "deepspeed_activation_checkpointing": has_no_effect,
+    **DEEPSPEED_MIXTURE,
+    **dict.fromkeys(sorted(ignored_settings("megatron")["forks"]), has_no_effect),
     "num_key_value_heads": states_value("model.kv_heads"),
     "ds_sequence_parallel_size": read_ulysses_degree,
     "no_pipeline_parallel": has_no_effect,
@@ -65,7 +69,22 @@ FORK_MEANINGS: Mapping[str, Meaning] = {
     "glu_activation": selects(
         "model.activation", {"geglu": "geglu", "swiglu": "swiglu"}, "an MLP without a gate is simulated"
     ),
+    # Pai-Megatron-Patch
+    "patch_tokenizer_type": states_value("patched_tokenizer", read_word),
+    "extra_vocab_size": states_value("extra_vocab"),
     # MindSpeed-LLM
+    "enable_recompute_layers_per_pp_rank": switch("recompute_per_rank"),
+    "recompute_in_advance": not_expressible("layers are recomputed when their backward comes"),
+    "recompute_in_bubble": not_expressible("layers are recomputed when their backward comes"),
+    "swap_attention_layers": not_expressible("activations stay on the device"),
+    "tp_2d": not_expressible("tensor parallelism has one axis"),
+    "tp_x": not_expressible("tensor parallelism has one axis"),
+    "tp_y": not_expressible("tensor parallelism has one axis"),
+    "moe_experts_pipeline_degree": not_expressible(
+        "experts compute all their tokens at once", unless=(0, "0", None)
+    ),
+    "fix_router": lambda facts, flag: facts.effectless(flag, "every expert gets equally many tokens"),
+    "use_fused_mlp": decided_by_profile,
     "lora_r": ADAPTER_MEANINGS["rank"],
     "lora_alpha": ADAPTER_MEANINGS["alpha"],
     "lora_target_modules": _adapters,

@@ -8,15 +8,14 @@ from collections.abc import Iterable, Sequence
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import Problem, ScenarioError
 from simcluster.foreign.reading.flag import Flag, one_line
+from simcluster.foreign.reading.shell.batch import batch_fields
 from simcluster.foreign.reading.shell.field import Command, Field, Script, TextPiece
 
 _NUMBER = re.compile(r"-[0-9.]")
-_TELLING = ("echo", "printf", "cat")
+_TELLING = ("echo", "printf", "cat", "set")
 _PROGRAM = re.compile(r"\.py$")
 _LIST = re.compile(r"\[[@*]\]|(?:arg|arguments|option|opt|flag|param)s?\}$", re.I)
 """Variables that hold arguments, by their brackets or their names."""
-
-_BATCH = re.compile(r"#(?:SBATCH|BSUB|PBS)\s+(.*)")
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def find_launch(script: Script, text: str, marks: frozenset[str], noun: str) -> 
                 else "say with --var what decides which one runs, or keep one in a copy of the script",
             )
         )
-    batch = flags_of_fields(_batch_lines(text), script)
+    batch = flags_of_fields(batch_fields(text, script), script)
     if distinct:
         command = next(iter(distinct.values()))
         _strays(script, commands, command)
@@ -121,7 +120,7 @@ def flags_of_fields(fields: Iterable[Field], script: Script) -> list[Flag]:
             current, values, head = None, [], ""
             where = f"{script.name}:{field.line}"
             flags.append(Flag(text, None, text, where, one_line(_unset(text, script), 200)))
-        elif current is not None:
+        elif current is not None and (text.strip() or not values):
             values.append(field)
     close()
     return flags
@@ -164,17 +163,6 @@ def _opened(fields: Sequence[Field]) -> Iterable[Field]:
                 yield Field((TextPiece(stripped, piece.line, piece.condition),), piece.missing)
         else:
             yield field
-
-
-def _batch_lines(text: str) -> list[Field]:
-    """The words of the comments by which a scheduler is told of nodes and tasks."""
-    fields = []
-    for number, line in enumerate(text.splitlines(), 1):
-        match = _BATCH.match(line.strip())
-        if match:
-            words = match[1].partition(" #")[0].split()
-            fields += [Field((TextPiece(word, number),)) for word in words]
-    return fields
 
 
 def _strays(script: Script, commands: Sequence[Command], launch: Command) -> None:
