@@ -6,6 +6,7 @@ Key names and defaults: reference ``mindspore.md`` sections 2 and 7, ``framework
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from simcluster.foreign.importer_interface import Importer, UserAdditions
@@ -31,6 +32,7 @@ from simcluster.foreign.translation import (
     not_expressible,
     read_number,
     read_word,
+    reads_betas,
     selects,
     state_mixture,
     state_profile,
@@ -78,6 +80,21 @@ class MindFormers(Importer):
         return facts
 
 
+def _axis(name: str) -> Meaning:
+    """The size of an axis; "auto" leaves data parallelism to the others, and others to ``--set``."""
+    stated = states_value(name)
+
+    def meaning(facts: Facts, flag: Flag) -> None:
+        if str(flag.value).lower() != "auto":
+            stated(facts, flag)
+        elif name == "data":
+            facts.effectless(flag, "all ranks that the other axes leave")
+        else:
+            facts.leave_open(name, replace(flag, missing="the file leaves it to a search"))
+
+    return meaning
+
+
 _MEANINGS: Mapping[str, Meaning] = {
     "run_mode": lambda facts, flag: _mode_of_run(facts, flag),
     "use_parallel": not_expressible(
@@ -87,11 +104,11 @@ _MEANINGS: Mapping[str, Meaning] = {
     "runner_config.batch_size": states_value("training.micro_batch"),
     "runner_config.gradient_accumulation_steps": states_value("accumulation"),
     "micro_batch_interleave_num": states_value("copies"),
-    "parallel_config.data_parallel": states_value("data"),
-    "parallel_config.model_parallel": states_value("tensor"),
-    "parallel_config.pipeline_stage": states_value("pipeline"),
-    "parallel_config.context_parallel": states_value("context"),
-    "parallel_config.expert_parallel": states_value("expert"),
+    "parallel_config.data_parallel": _axis("data"),
+    "parallel_config.model_parallel": _axis("tensor"),
+    "parallel_config.pipeline_stage": _axis("pipeline"),
+    "parallel_config.context_parallel": _axis("context"),
+    "parallel_config.expert_parallel": _axis("expert"),
     "parallel_config.micro_batch_num": states_value("micro_batch_num"),
     "parallel_config.use_seq_parallel": switch("sequence_parallel", True, False),
     "parallel_config.vocab_emb_dp": switch("vocab_emb_dp"),
@@ -169,7 +186,7 @@ _MEANINGS: Mapping[str, Meaning] = {
     "optimizer.learning_rate": states_value("training.optimizer.learning_rate", read_number),
     "optimizer.weight_decay": states_value("training.optimizer.weight_decay", read_number),
     "optimizer.eps": states_value("training.optimizer.eps", read_number),
-    "optimizer.betas": has_no_effect,
+    "optimizer.betas": reads_betas,
     "optimizer.beta1": states_value("training.optimizer.beta1", read_number),
     "optimizer.beta2": states_value("training.optimizer.beta2", read_number),
     "runner_wrapper.use_clip_grad": switch("clip"),
@@ -262,6 +279,8 @@ def _batch(facts: Facts) -> None:
         facts.remark(f"micro-batch: {size} in each of {copies} copies = {copies * size}")
         facts.replace("training.micro_batch", copies * size, facts.flag("training.micro_batch"))
     piped = facts.get("pipeline", 1) > 1
+    if piped and "micro_batch_num" in facts.known:
+        facts.drop_effectless(("accumulation",), "with a pipeline micro_batch_num counts")
     facts.use("micro_batch_num", "accumulation", counts=piped, otherwise="without a pipeline")
 
 
