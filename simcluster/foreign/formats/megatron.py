@@ -35,6 +35,7 @@ from simcluster.foreign.reading import (
     Launch,
     Script,
     find_launch,
+    find_python_launch,
     read_argument_file,
     read_json,
     read_script,
@@ -56,8 +57,9 @@ class Megatron(Importer):
         """The arguments of the one launch in the script; variables are filled in, nothing is executed."""
         facts = Facts(settings=dict(given.settings))
         listed = read_argument_file(text, name)
-        script = read_script("" if listed else text, name, given.variables, given.referenced)
-        launch = Launch((), tuple(listed)) if listed else find_launch(script, text, MARKS, "Megatron")
+        launch = Launch((), tuple(listed)) if listed else find_python_launch(text, name, MARKS)
+        script = read_script("" if launch else text, name, given.variables, given.referenced)
+        launch = launch or find_launch(script, text, MARKS, "Megatron")
         state_launcher(facts, launch.launcher)
         state_program(facts, launch.program)
         flags = _last(facts, launch.arguments)

@@ -9,6 +9,7 @@ from simcluster.foreign.megatron.host_offload import state_megatron_offload
 from simcluster.foreign.megatron.launcher import state_launcher
 from simcluster.foreign.megatron.model_families import FAMILY_MEANINGS, state_family_structure
 from simcluster.foreign.megatron.pipeline_layout import state_layout, state_noop_layers
+from simcluster.foreign.megatron.python_recipes import recipe_flags
 
 __all__ = [
     "FAMILY_MEANINGS",
@@ -18,6 +19,7 @@ __all__ = [
     "combined_arguments",
     "meaning_of",
     "nemo_arguments",
+    "recipe_flags",
     "state_deepspeed_mixture",
     "state_family_structure",
     "state_launcher",

@@ -2,6 +2,6 @@
 
 from simcluster.foreign.reading.shell.expand import read_script
 from simcluster.foreign.reading.shell.field import Field, Script
-from simcluster.foreign.reading.shell.launch import Launch, find_launch
+from simcluster.foreign.reading.shell.launch import Launch, find_launch, launch_of_words
 
-__all__ = ["Field", "Launch", "Script", "find_launch", "read_script"]
+__all__ = ["Field", "Launch", "Script", "find_launch", "launch_of_words", "read_script"]

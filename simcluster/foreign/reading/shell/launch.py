@@ -59,10 +59,10 @@ def find_launch(script: Script, text: str, marks: frozenset[str], noun: str) -> 
     if distinct:
         command = next(iter(distinct.values()))
         _strays(script, commands, command)
-        return _launch([command.fields], batch, script)
+        return launch_of_words([command.fields], batch, script)
     loose = [tuple(command.fields) for command in commands]
     loose += [tuple(p for value in values for p in value.split()) for values in script.values.values()]
-    launch = _launch(loose, batch, script)
+    launch = launch_of_words(loose, batch, script)
     if not marks & {flag.name for flag in launch.arguments}:
         hint = f"expected a command with flags such as {', '.join(sorted(marks)[:3])}"
         if script.sourced:
@@ -73,7 +73,7 @@ def find_launch(script: Script, text: str, marks: frozenset[str], noun: str) -> 
     return launch
 
 
-def _launch(parts: Iterable[Sequence[Field]], batch: list[Flag], script: Script) -> Launch:
+def launch_of_words(parts: Iterable[Sequence[Field]], batch: list[Flag], script: Script) -> Launch:
     """In each part, what stands before the program is the launcher's, and the rest the program's."""
     launcher, arguments, program = batch, list[Field](), None
     for fields in parts:

@@ -1,0 +1,87 @@
+"""Experts of Megatron-DeepSpeed, vocabularies of tokenizers, and MindSpeed's recomputation per rank."""
+
+import pytest
+
+from simcluster.foreign import TranslationStatus, UserAdditions, importer, translate_file
+
+SIZES = (
+    " --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 512 --micro-batch-size 1"
+    " --max-position-embeddings 512 --global-batch-size 64 --fp16 "
+)
+
+
+def read(arguments, program="pretrain_gpt.py", vocab=" --vocab-size 50304"):
+    text = f"torchrun --nproc_per_node 8 --nnodes 2 {program} {SIZES} {vocab} {arguments}"
+    return translate_file(importer("megatron"), text, "run.sh", UserAdditions("dgx-a100"))
+
+
+def aloud(found):
+    return [str(each) for each in found.untranslated if each.status is TranslationStatus.UNSUPPORTED]
+
+
+DEEPSPEED = "--deepspeed --num-experts 16 --moe-expert-parallel-size 8"
+
+
+def test_experts_of_deepspeed():
+    found = read(f"{DEEPSPEED} --expert-interval 1 --topk 2 --moe-train-capacity-factor 1.25")
+    experts = found.data["model"]["experts"]
+    assert (experts["count"], experts["top_k"], experts["capacity_factor"]) == (16, 2, 1.25)
+    assert found.data["parallel"]["mesh"] == {"data": 2, "expert": 8}
+    assert not aloud(found)
+
+
+def test_defaults_of_deepspeed_are_told():
+    found = read(DEEPSPEED)
+    experts = found.data["model"]["experts"]
+    assert (experts["top_k"], experts["capacity_factor"], experts["dense_layers"]) == (1, 1.0, 1)
+    assert any("--expert-interval 2" in line for line in aloud(found))
+
+
+def test_experts_of_deepspeed_that_drop_nothing():
+    found = read(
+        f"{DEEPSPEED} --expert-interval 1 --disable-moe-token-dropping --moe-train-capacity-factor 2"
+    )
+    assert "capacity_factor" not in found.data["model"]["experts"]
+
+
+def test_experts_of_megatron_keep_megatron_s_defaults():
+    experts = read("--num-experts 16 --expert-model-parallel-size 8").data["model"]["experts"]
+    assert experts["top_k"] == 2 and "capacity_factor" not in experts
+
+
+def test_a_different_number_of_experts_in_every_layer_is_told():
+    found = read("--deepspeed --expert-interval 1 --num-experts 16 32")
+    assert any("every layer has 16 experts" in line for line in aloud(found))
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "rows"),
+    [
+        ("pretrain_gpt.py", "", 50257),
+        ("pretrain_gpt2.py", "", 50257),
+        ("pretrain_bert.py", "", 30522),
+        ("pretrain_qwen.py", "--patch-tokenizer-type Qwen2Tokenizer --extra-vocab-size 421", 152064),
+        ("pretrain_llama.py", "--patch-tokenizer-type LLama3Tokenizer --extra-vocab-size 256", 128256),
+    ],
+)
+def test_vocabularies_of_tokenizers(program, arguments, rows):
+    found = read(arguments, program, vocab="")
+    assert found.data["model"]["vocab"] == rows
+    assert any(f"{rows:,}" in remark for remark in found.remarks)
+
+
+@pytest.mark.parametrize("arguments", ["--tokenizer-type HuggingFaceTokenizer", "--tokenizer-model x"])
+def test_no_vocabulary_is_guessed_beside_another_tokenizer(arguments):
+    with pytest.raises(Exception, match="does not say the vocabulary"):
+        read(arguments, vocab="")
+
+
+@pytest.mark.parametrize(
+    ("count", "layers"),
+    [(1, [[1, 1], [0, 0]]), (2, [[1, 1], [1, 1]]), (3, [[2, 2], [1, 1]]), (4, "all")],
+)
+def test_recomputed_layers_of_a_rank_are_shared_by_its_chunks(count, layers):
+    said = "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2"
+    said += f" --recompute-granularity full --recompute-method block --recompute-num-layers {count}"
+    found = read(f"{said} --enable-recompute-layers-per-pp-rank")
+    assert found.data["parallel"]["recompute"]["layers"] == layers
