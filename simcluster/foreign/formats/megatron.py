@@ -37,6 +37,7 @@ from simcluster.foreign.reading import (
     find_launch,
     find_python_launch,
     read_argument_file,
+    read_configuration_file,
     read_json,
     read_script,
 )
@@ -56,7 +57,7 @@ class Megatron(Importer):
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """The arguments of the one launch in the script; variables are filled in, nothing is executed."""
         facts = Facts(settings=dict(given.settings))
-        listed = read_argument_file(text, name)
+        listed = read_argument_file(text, name) or read_configuration_file(text, name)
         launch = Launch((), tuple(listed)) if listed else find_python_launch(text, name, MARKS)
         script = read_script("" if launch else text, name, given.variables, given.referenced)
         launch = launch or find_launch(script, text, MARKS, "Megatron")

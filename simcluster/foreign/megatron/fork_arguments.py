@@ -69,6 +69,15 @@ FORK_MEANINGS: Mapping[str, Meaning] = {
     "glu_activation": selects(
         "model.activation", {"geglu": "geglu", "swiglu": "swiglu"}, "an MLP without a gate is simulated"
     ),
+    # --yaml-cfg, with the names of Megatron-Core's configuration
+    "activation_func": selects(
+        "model.activation",
+        {"swiglu": "swiglu", "gelu": "gelu", "squaredrelu": "squared_relu"},
+        "GELU is simulated",
+        "gelu",
+    ),
+    "apply_residual_connection_post_layernorm": not_expressible("residuals start before the norms"),
+    "async_tensor_model_parallel_allreduce": decided_by_profile,
     # Pai-Megatron-Patch
     "patch_tokenizer_type": states_value("patched_tokenizer", read_word),
     "extra_vocab_size": states_value("extra_vocab"),
@@ -84,6 +93,8 @@ FORK_MEANINGS: Mapping[str, Meaning] = {
         "experts compute all their tokens at once", unless=(0, "0", None)
     ),
     "fix_router": lambda facts, flag: facts.effectless(flag, "every expert gets equally many tokens"),
+    "cp_window_size": not_expressible("the ring has one level", unless=(1, "1", None)),
+    "jit_compile": decided_by_profile,
     "use_fused_mlp": decided_by_profile,
     "lora_r": ADAPTER_MEANINGS["rank"],
     "lora_alpha": ADAPTER_MEANINGS["alpha"],

@@ -1,6 +1,6 @@
 """Files of other tools as they are: flags, settings, references, shell scripts. None is executed."""
 
-from simcluster.foreign.reading.argument_files import read_argument_file
+from simcluster.foreign.reading.argument_files import read_argument_file, read_configuration_file
 from simcluster.foreign.reading.flag import Flag, TranslationStatus, Untranslated, one_line
 from simcluster.foreign.reading.python_launch import find_python_launch
 from simcluster.foreign.reading.python_settings import PythonProgram, PythonSetting
@@ -20,6 +20,7 @@ __all__ = [
     "find_python_launch",
     "one_line",
     "read_argument_file",
+    "read_configuration_file",
     "read_json",
     "read_script",
     "read_settings",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from simcluster.foreign.reading.python_settings import PythonProgram
-from simcluster.foreign.reading.shell import Field, Launch, Script, launch_of_words
-from simcluster.foreign.reading.shell.field import TextPiece
+from simcluster.foreign.reading.shell import Field, Launch, Script, TextPiece, launch_of_words
 
 _OPEN = re.compile(r"\$\{[^}]*\}")
 

@@ -54,14 +54,14 @@ class PythonProgram:
 
     def settings(self) -> Iterator[PythonSetting]:
         """Assignments to attributes and keywords of calls, by their lines."""
-        found = [*self._assigned(), *self._keywords()]
-        yield from sorted(found, key=lambda setting: (setting.line, not setting.called))
+        settings = [*self._assigned(), *self._keywords()]
+        yield from sorted(settings, key=lambda setting: (setting.line, not setting.called))
 
     def word_lists(self) -> Iterator[list[tuple[str, int]]]:
         """Lists of texts, as for ``subprocess.run``, and texts with options in them, taken apart: the words
         and their lines, in the order of the program. What is not written out stands there as ``${...}``.
         """
-        found: list[tuple[int, int, list[tuple[str, int]]]] = []
+        places: list[tuple[int, int, list[tuple[str, int]]]] = []
         inner: set[ast.AST] = set()
         for node in ast.walk(self.tree):
             if isinstance(node, (ast.List, ast.Tuple)):
@@ -74,8 +74,8 @@ class PythonProgram:
                 words = [(word, node.lineno) for word in text.split()] if " --" in text else []
             else:
                 continue
-            found.append((node.lineno, node.col_offset, words))
-        yield from (words for _, _, words in sorted(found, key=lambda each: each[:2]))
+            places.append((node.lineno, node.col_offset, words))
+        yield from (words for _, _, words in sorted(places, key=lambda each: each[:2]))
 
     def _text(self, node: ast.expr) -> str:
         if isinstance(node, ast.JoinedStr):

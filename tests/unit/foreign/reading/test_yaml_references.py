@@ -76,9 +76,10 @@ def test_growing_circles_end():
 
 def test_the_environment_is_not_read(monkeypatch):
     monkeypatch.setenv("SIZE", "4096")
-    found, missing = follow_references({}, ("x",), "${oc.env:SIZE,1}")
+    assert follow_references({}, ("x",), "${oc.env:SIZE,1}") == (1, "")
+    found, missing = follow_references({}, ("x",), "${oc.env:SIZE}")
     assert found is None
-    assert "leaves open what ${oc.env:SIZE,1} is" in missing
+    assert "leaves open what ${oc.env:SIZE} is" in missing
 
 
 @pytest.mark.parametrize(
