@@ -27,6 +27,7 @@ from simcluster.foreign.megatron import (
     state_megatron_offload,
     state_noop_layers,
     state_partition,
+    state_pending_backwards,
     state_program,
 )
 from simcluster.foreign.megatron import combined_arguments as model
@@ -61,7 +62,7 @@ class Megatron(Importer):
         launch = Launch((), tuple(listed)) if listed else find_python_launch(text, name, MARKS)
         script = read_script("" if launch else text, name, given.variables, given.referenced)
         launch = launch or find_launch(script, text, MARKS, "Megatron")
-        state_launcher(facts, launch.launcher)
+        state_launcher(facts, launch.launcher, given.hosts)
         state_program(facts, launch.program)
         flags = _last(facts, launch.arguments)
         names = [_key(flag.name) for flag in flags if not flag.condition]
@@ -87,6 +88,7 @@ class Megatron(Importer):
         state_noop_layers(facts)
         model.adjust_end_stages(facts)
         state_partition(facts)
+        state_pending_backwards(facts)
         state_family_structure(facts)
         state_megatron_offload(facts, given)
         state_deepspeed_offload(facts, given)

@@ -135,6 +135,14 @@ FORK_MEANINGS: Mapping[str, Meaning] = {
     "enable_zero_bubble": switch("schedule", "zb_h1"),
     "zero_bubble_v_schedule": switch("schedule", "zb_v"),
     "zero_bubble_v_schedule_mem_setup": _v_schedule,
+    "zero_bubble_max_pending_backward": states_value("pending_backwards"),
+    "allow_padding_num_layers": has_no_effect,
+    "enable_optimizer_post_validation": not_expressible(
+        "all stages wait for the gradient norm before the update"
+    ),
+    "zero_bubble_pipeline_timers_start_iter": has_no_effect,
+    "zero_bubble_pipeline_timers_end_iter": has_no_effect,
+    "no_barrier_with_level_1_timing": has_no_effect,
     "enable_vocab_parallel": not_expressible("the vocabulary is on the first and the last stage"),
     # Yuan
     "pipeline_model_parallel_blocks": _blocks,
@@ -144,9 +152,24 @@ FORK_MEANINGS: Mapping[str, Meaning] = {
     # slime
     "rollout_batch_size": not_expressible(_ROLLOUTS, unless=()),
     "rollout_num_gpus": not_expressible(_ROLLOUTS, unless=()),
+    "actor_num_nodes": states_value("hosts"),
+    "actor_num_gpus_per_node": states_value("devices_per_host"),
     "colocate": not_expressible(_ROLLOUTS),
     "use_dynamic_batch_size": not_expressible("every micro-batch has the size that --micro-batch-size says"),
 }
+
+
+def state_pending_backwards(facts: Facts) -> None:
+    """Zero bubble with as many forwards under way as 1F1B has (ZB1P), or twice as many (ZB2P)."""
+    if "pending_backwards" not in facts.known:
+        return
+    pending, stages = facts.get("pending_backwards"), facts.get("pipeline", 1)
+    flag, folded = facts.drop("pending_backwards"), facts.get("schedule") != "zb_h1"
+    facts.absorb(flag)
+    if not folded and stages > 1 and pending >= 2 * stages:
+        facts.replace("schedule", "zb_h2", flag)
+    elif not folded and pending > stages:
+        facts.unsupported(flag, f"as many forwards are under way as there are stages, {stages}")
 
 
 def state_partition(facts: Facts) -> None:

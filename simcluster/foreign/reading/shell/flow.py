@@ -78,6 +78,8 @@ class ControlFlow:
             self.blocks.pop()
         elif top is not None and top.kind == "if" and name == "then":
             self.branch(self.status, self.asked)
+        elif top is not None and top.kind == "loop" and name == "do" and self.status is False:
+            top.runs = False
         elif top is not None and top.kind == "if" and name in ("elif", "else"):
             top.runs = negated(top.done)
         if name not in ("}", ")"):

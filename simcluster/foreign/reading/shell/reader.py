@@ -44,6 +44,7 @@ class _Reader(WordReader):
         super().__init__(text, name, line, depth)
         self.cases = 0
         self.in_pattern = False
+        self.loop_word = ""
         self.target: Word | None = None
         self.waiting: list[tuple[Word, bool]] = []
         self.documents: list[HereDocument] = []
@@ -154,6 +155,7 @@ class _Reader(WordReader):
             if word == "!":
                 negated = not negated
             elif word in _LOOPS:
+                self.loop_word = word
                 yield Keyword("loop", first.line, joined, _items(words) if word == "for" else ())
                 joined = ""
                 if word in ("for", "select"):
@@ -169,6 +171,8 @@ class _Reader(WordReader):
                 joined = ""
             elif word not in _SKIPPED:
                 break
+            elif word == "do" and self.loop_word == "while":
+                yield Keyword("do", first.line)
             words = words[1:]
         documents, self.documents = tuple(self.documents), []
         if words:

@@ -148,6 +148,11 @@ class Variables:
         name, line = part.name, part.line
         if self.positional is not None and (name.isdecimal() or name == "#"):
             return self.argument(name, line)
+        if name == "#":
+            count = max((int(given) for given in self.given if given.isdecimal()), default=0)
+            if not count:
+                self.remark(line, "the script is taken as called without arguments; --var 1=... gives one")
+            return Field((TextPiece(str(count), line),))
         if name in self.given:
             return Field((TextPiece(self.given[name], line),))
         index = self.index(part)

@@ -85,3 +85,35 @@ def test_recomputed_layers_of_a_rank_are_shared_by_its_chunks(count, layers):
     said += f" --recompute-granularity full --recompute-method block --recompute-num-layers {count}"
     found = read(f"{said} --enable-recompute-layers-per-pp-rank")
     assert found.data["parallel"]["recompute"]["layers"] == layers
+
+
+@pytest.mark.parametrize(
+    ("launcher", "hosts"),
+    [
+        ("torchrun --nproc_per_node 8", 1),
+        ("torchrun --nproc_per_node 8 --nnodes 2", 2),
+        ("python -m torch.distributed.launch --nproc_per_node=8", 1),
+        ("mpirun -np 32 --npernode 8 python", 4),
+        ("srun -n 32 python", 4),
+        ("srun -N 2 -n 2 torchrun --nproc_per_node 8", 2),
+        ("#BSUB -nnodes 4\njsrun -n 32 -g 1 python", 4),
+    ],
+)
+def test_hosts_of_launchers(launcher, hosts):
+    text = f"{launcher} pretrain_gpt.py {SIZES}"
+    found = translate_file(importer("megatron"), text, "run.sh", UserAdditions("dgx-a100"))
+    assert found.data["cluster"]["hosts"] == hosts
+
+
+def test_hosts_that_are_open_are_not_guessed():
+    text = f"torchrun --nproc_per_node 8 --nnodes $N pretrain_gpt.py {SIZES}"
+    with pytest.raises(Exception, match="on how many hosts"):
+        translate_file(importer("megatron"), text, "run.sh", UserAdditions("dgx-a100"))
+
+
+@pytest.mark.parametrize(("pending", "kind"), [(2, "zb_h1"), (4, "zb_h2")])
+def test_forwards_under_way_in_a_zero_bubble_pipeline(pending, kind):
+    found = read(
+        f"--pipeline-model-parallel-size 2 --enable-zero-bubble --zero-bubble-max-pending-backward {pending}"
+    )
+    assert found.data["parallel"]["schedule"]["kind"] == kind

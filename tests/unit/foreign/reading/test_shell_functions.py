@@ -50,6 +50,8 @@ def test_functions_run_where_they_are_called(text, expected):
         ("let X=3*4; x $X", ["x", "12"]),
         ("for X in 4; do Y=$((X*2)); done; x $X $Y", ["x", "4", "8"]),
         ("for X in 4 8; do Y=5; done; x $Y $X", ["x", "5", "${X}"]),
+        ("T=1; while [ $# -gt 0 ]; do T=$2; shift; done; x $T", ["x", "1"]),
+        ("while true; do T=1; done; x $T", ["x", "${T}"]),
         ("x $[ 64*32 ]", ["x", "2048"]),
         ('A=3; x $(expr $A \\* 4) `expr 8 + 1` $(echo "$A*5" | bc)', ["x", "12", "9", "15"]),
         ("x $(python -c \"print(int(3*4))\") $(awk 'BEGIN{print 4*1024}')", ["x", "12", "4096"]),
