@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -45,7 +47,8 @@ class PythonProgram:
         if len(text) > _LONGEST:
             return None
         try:
-            tree = ast.parse(text)
+            with warnings.catch_warnings(action="ignore"):
+                tree = ast.parse(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
         if not any(isinstance(node, (ast.Import, ast.ImportFrom, ast.Call)) for node in ast.walk(tree)):
@@ -83,7 +86,8 @@ class PythonProgram:
         try:
             return str(self._value(node.value if isinstance(node, ast.FormattedValue) else node))
         except _Open:
-            return f"${{{''.join(ast.unparse(node).split()).strip('{}')}}}"
+            inner = node.value if isinstance(node, ast.FormattedValue) else node
+            return f"${{{''.join(_shown(inner).split())}}}"
 
     def _assigned(self) -> Iterator[PythonSetting]:
         for node in ast.walk(self.tree):
@@ -106,7 +110,7 @@ class PythonProgram:
                 yield PythonSetting((".".join(name),), None, "()", node.lineno, called=True, known=True)
 
     def _setting(self, path: tuple[str, ...], node: ast.expr, *, called: bool) -> PythonSetting:
-        shown = ast.unparse(node)
+        shown = _shown(node)
         try:
             return PythonSetting(path, self._value(node), shown, node.lineno, called, known=True)
         except _Open:
@@ -126,13 +130,13 @@ class PythonProgram:
                 nodes += [(a.arg, value) for a, value in zip(arguments, node.args.defaults, strict=True)]
                 pairs = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
                 nodes += [(a.arg, value) for a, value in pairs if value is not None]
-        twice = {name for name, _ in nodes if sum(other == name for other, _ in nodes) > 1}
+        counted = Counter(name for name, _ in nodes)
         for name, value in nodes:
             try:
                 known = self._value(value)
             except _Open:
                 continue
-            if name in twice and self.names.get(name, known) != known:
+            if counted[name] > 1 and self.names.get(name, known) != known:
                 known = None
             self.names[name] = known
         self.names = {name: value for name, value in self.names.items() if value is not None}
@@ -166,6 +170,14 @@ class PythonProgram:
                     for part in parts
                 )
         raise _Open
+
+
+def _shown(node: ast.expr) -> str:
+    """A value as the program writes it, as far as it is not nested too deeply."""
+    try:
+        return ast.unparse(node)
+    except RecursionError:
+        return "..."
 
 
 _DEEPEST = 50

@@ -57,6 +57,8 @@ _ELSEWHERE = re.compile(r"^(?:\$\(.*\)|\$\{[^}]*\}|`[^`]*`)/")
 _BLANK_BEHIND = re.compile(r"\\[ \t]+\n(?=[ \t]*[-$\"'])")
 """A line that was meant to go on below."""
 _DEEPEST = 100
+_MOST_TAKEN = 100_000
+"""Commands and keywords of a script."""
 _MOST_NESTED = 20
 """Functions, scripts in scripts and files that are read, one inside the other."""
 _MOST_ASKED = 10
@@ -102,6 +104,7 @@ class _Expander(Variables):
         self.scripts: dict[str, HereDocument] = {}
         self.read: list[str] = []
         self.depth = 0
+        self.taken = 0
 
     def follow(self, statements: Iterable[Statement | Keyword]) -> None:
         """Follows all statements of a script; its functions where they are called."""
@@ -121,6 +124,10 @@ class _Expander(Variables):
 
     def take(self, statement: Statement | Keyword) -> None:
         """Follows a statement: its assignments count from here on, its words become a command."""
+        self.taken += 1
+        if self.taken > _MOST_TAKEN:
+            message = f"this script has more than {_MOST_TAKEN:,} commands, functions counted at every call"
+            raise syntax_problem(self.script.name, statement.line, message)
         if isinstance(statement, Keyword):
             self.keyword(statement)
             return

@@ -24,6 +24,7 @@ _SUMS = tuple(
 )
 _SIGNS = ("*", "?", "[")
 _LONGEST = 200
+_MOST_STARS = 2
 
 
 def substituted(
@@ -49,7 +50,7 @@ def substituted(
 
 def _changed(text: str, operator: str, pattern: str) -> str | None:
     """A text after ``%``, ``#``, ``/``, ``,,``, ``^^`` or ``:``; None for what is not plain."""
-    if "$" in pattern or "`" in pattern:
+    if "$" in pattern or "`" in pattern or len(text) > _LONGEST or pattern.count("*") > _MOST_STARS:
         return None
     match operator:
         case "%" | "%%":

@@ -66,3 +66,11 @@ def test_open_words_of_a_launch_are_told():
     launch = find_python_launch("run(['pretrain_gpt.py', '--num-layers', str(args.layers)])", "run.py", MARKS)
     (flag,) = launch.arguments
     assert flag.where == "run.py:1" and "args.layers" in flag.missing
+
+
+def test_long_and_deep_programs_are_read():
+    deep = "f(b=" + "+".join(["x"] * 5000) + ")"
+    many = "\n".join(f"a{i} = {i}" for i in range(20000)) + "\nf(b=1)"
+    for text in (deep, many):
+        program = PythonProgram.parse(text)
+        assert program is None or [*program.settings()]

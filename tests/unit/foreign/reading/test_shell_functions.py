@@ -2,6 +2,7 @@
 
 import pytest
 
+from simcluster.errors import ScenarioError
 from simcluster.foreign.reading import find_launch, read_script
 
 
@@ -102,3 +103,9 @@ def test_blanks_behind_a_continued_line_are_told():
     assert flags(text) == {"--num-layers": ["2"], "--hidden-size": ["8"], "--fp16": True}
     said = "blanks behind '\\': read as a line that goes on below"
     assert read_script(text, "s.sh", {}).remarks == [f"s.sh:{line}: {said}" for line in (1, 3)]
+
+
+def test_functions_that_double_come_to_an_end():
+    doubling = "".join(f"f{i}() {{ f{i + 1}; f{i + 1}; }}\n" for i in range(19))
+    with pytest.raises(ScenarioError, match="more than 100,000 commands"):
+        read_script(f"{doubling}f19() {{ a; }}\nf0", "s.sh", {})
