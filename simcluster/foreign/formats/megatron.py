@@ -29,6 +29,7 @@ from simcluster.foreign.megatron import (
     state_partition,
     state_pending_backwards,
     state_program,
+    state_reinforcement,
 )
 from simcluster.foreign.megatron import combined_arguments as model
 from simcluster.foreign.reading import (
@@ -72,6 +73,7 @@ class Megatron(Importer):
         facts.remarks += [remark for remark in script.remarks if remark not in facts.remarks]
         _elsewhere(facts, flags, script)
         _sharding(facts, names)
+        state_reinforcement(facts, names)
         if facts.get("model.activation") == "squared_relu" and facts.get("model.positions") is None:
             facts.remark(
                 "squared ReLU without --position-embedding-type: learned positions, Megatron's default"

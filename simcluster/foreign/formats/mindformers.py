@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from simcluster.errors import Problem, ScenarioError
 from simcluster.foreign.importer_interface import Importer, UserAdditions
 from simcluster.foreign.mindformers import (
     MODEL,
@@ -19,7 +20,7 @@ from simcluster.foreign.mindformers import (
     state_mindformers_recompute,
     state_model,
 )
-from simcluster.foreign.reading import Flag, TranslationStatus, Untranslated, read_settings
+from simcluster.foreign.reading import Flag, PythonProgram, TranslationStatus, Untranslated, read_settings
 from simcluster.foreign.translation import (
     DEEPSEEK,
     EVALUATION,
@@ -57,6 +58,15 @@ class MindFormers(Importer):
 
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """What the file says; the number of devices is the product of its parallel axes."""
+        if PythonProgram.parse(text) is not None:
+            hint = (
+                "write a scenario: model by its dimensions or model: {onnx: FILE}, parallel.mesh by the axes"
+            )
+            raise ScenarioError(
+                Problem(
+                    "this is a Python program; of MindSpore YAML files alone are read", where=name, hint=hint
+                )
+            )
         facts = Facts(settings=dict(given.settings))
         state_profile(facts, "mindformers", "which reads such files")
         written = read_settings(text, name)

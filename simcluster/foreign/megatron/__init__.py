@@ -4,7 +4,12 @@ from simcluster.foreign.megatron import combined_arguments, nemo_arguments
 from simcluster.foreign.megatron.arguments import MARKS, PROFILED, meaning_of
 from simcluster.foreign.megatron.deepspeed_mixture import state_deepspeed_mixture
 from simcluster.foreign.megatron.entry_script import state_program
-from simcluster.foreign.megatron.fork_arguments import FORK_MEANINGS, state_partition, state_pending_backwards
+from simcluster.foreign.megatron.fork_arguments import (
+    FORK_MEANINGS,
+    state_partition,
+    state_pending_backwards,
+    state_reinforcement,
+)
 from simcluster.foreign.megatron.host_offload import state_megatron_offload
 from simcluster.foreign.megatron.launcher import state_launcher
 from simcluster.foreign.megatron.model_families import FAMILY_MEANINGS, state_family_structure
@@ -29,4 +34,5 @@ __all__ = [
     "state_partition",
     "state_pending_backwards",
     "state_program",
+    "state_reinforcement",
 ]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from simcluster.foreign.deepspeed import read_ulysses_degree, read_zero_stage
+from simcluster.foreign.deepspeed import ZERO, read_ulysses_degree, read_zero_stage
 from simcluster.foreign.megatron.deepspeed_mixture import DEEPSPEED_MIXTURE
 from simcluster.foreign.megatron.entry_script import state_posttraining_stage
 from simcluster.foreign.megatron.pipeline_layout import read_noop_layers
@@ -157,6 +157,14 @@ FORK_MEANINGS: Mapping[str, Meaning] = {
     "colocate": not_expressible(_ROLLOUTS),
     "use_dynamic_batch_size": not_expressible("every micro-batch has the size that --micro-batch-size says"),
 }
+
+
+def state_reinforcement(facts: Facts, names: Collection[str]) -> None:
+    """What slime sets by itself: bf16 unless it is told fp16, and the distributed optimizer (from memory)."""
+    if {"rollout_batch_size", "actor_num_nodes"} & {*names}:
+        facts.default("training.precision.compute", "bf16", "slime trains in bf16 without --fp16")
+        facts.default("parallel.optimizer_sharding", ZERO[1], "slime's distributed optimizer")
+        facts.remark("slime: bf16 and the distributed optimizer, which it sets by itself (from memory)")
 
 
 def state_pending_backwards(facts: Facts) -> None:

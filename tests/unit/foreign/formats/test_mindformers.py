@@ -272,3 +272,9 @@ def test_auto_leaves_an_axis_open():
 def test_micro_batches_of_a_pipeline_replace_nothing():
     found = read(runner_config__gradient_accumulation_steps=1)
     assert not [remark for remark in found.remarks if "replaces" in remark]
+
+
+def test_programs_are_not_read():
+    text = "import mindspore\nmindspore.set_auto_parallel_context(pipeline_stages=2)\n"
+    with pytest.raises(ScenarioError, match="this is a Python program"):
+        translate_file(importer("mindformers"), text, "train.py", UserAdditions())

@@ -117,3 +117,18 @@ def test_forwards_under_way_in_a_zero_bubble_pipeline(pending, kind):
         f"--pipeline-model-parallel-size 2 --enable-zero-bubble --zero-bubble-max-pending-backward {pending}"
     )
     assert found.data["parallel"]["schedule"]["kind"] == kind
+
+
+def test_slime_sets_precision_and_sharding_by_itself():
+    found = read("--rollout-batch-size 32 --n-samples-per-prompt 8", "train.py").data
+    assert found["parallel"]["optimizer_sharding"] == {"zero": 1}
+    text = f"python train.py --actor-num-nodes 2 --actor-num-gpus-per-node 8 {SIZES} --vocab-size 50304"
+    given = UserAdditions("dgx-a100")
+    found = translate_file(importer("megatron"), text.replace("--fp16", ""), "run.sh", given).data
+    assert found["training"]["precision"]["compute"] == "bf16"
+    assert found["cluster"]["hosts"] == 2
+
+
+def test_scripts_with_data_impl_are_of_before_megatron_core():
+    assert read("--data-impl mmap").data["framework"] == "megatron-lm-2021"
+    assert read("--data-impl mmap --sequence-parallel").data["framework"] == "megatron-lm-2022"
