@@ -132,3 +132,10 @@ def test_slime_sets_precision_and_sharding_by_itself():
 def test_scripts_with_data_impl_are_of_before_megatron_core():
     assert read("--data-impl mmap").data["framework"] == "megatron-lm-2021"
     assert read("--data-impl mmap --sequence-parallel").data["framework"] == "megatron-lm-2022"
+
+
+def test_an_open_number_of_extra_rows_may_be_said_as_the_vocabulary():
+    text = f"torchrun --nproc_per_node 8 pretrain_qwen.py {SIZES} --patch-tokenizer-type Qwen2Tokenizer"
+    given = UserAdditions("dgx-a100", settings=(("model.vocab", "152064"),))
+    found = translate_file(importer("megatron"), f"{text} --extra-vocab-size $EXTRA", "run.sh", given)
+    assert found.data["model"]["vocab"] == 152064
