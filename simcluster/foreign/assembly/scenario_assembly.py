@@ -241,7 +241,7 @@ class _Assembly:
                 )
             else:
                 before = facts.get("parallel.strategies", [])
-                facts.say("parallel.strategies", [*before, entry], facts.flag("context_kind"))
+                facts.replace("parallel.strategies", [*before, entry], facts.flag("context_kind"))
         elif facts.get("context_kind", "ring") == "ring":
             masked = facts.get("context_mask") == "general"
             facts.say("parallel.context", "ring_masked" if masked else "ring", facts.flag("context"))
@@ -269,7 +269,7 @@ class _Assembly:
         if axes:
             self.put("parallel.roles.experts", ["expert", *axes] if ranks > 1 else [*axes], flag)
         if "tensor" in axes:
-            facts.say("parallel.strategies", [*facts.get("parallel.strategies", []), WHOLE_EXPERTS], flag)
+            facts.replace("parallel.strategies", [*facts.get("parallel.strategies", []), WHOLE_EXPERTS], flag)
         return int(ranks)
 
     def _recipe(self, tensor: int) -> None:

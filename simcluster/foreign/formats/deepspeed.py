@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from simcluster.foreign.deepspeed import (
     AUTO,
@@ -25,6 +26,7 @@ from simcluster.foreign.translation import (
     ignored_settings,
     not_expressible,
     read_boolean,
+    read_integer,
     read_number,
     reads_betas,
     reads_clip,
@@ -89,6 +91,7 @@ _MEANINGS: Mapping[str, Meaning] = {
     "train_batch_size": states_value("training.global_batch"),
     "train_micro_batch_size_per_gpu": states_value("training.micro_batch"),
     "gradient_accumulation_steps": states_value("accumulation"),
+    "zero_optimization": lambda facts, flag: _old_switch(facts, flag),
     "zero_optimization.stage": read_zero_stage,
     "zero_optimization.zero_hpz_partition_size": not_expressible(
         "weights are sharded over all data-parallel ranks"
@@ -114,6 +117,8 @@ _MEANINGS: Mapping[str, Meaning] = {
             "adam": "adamw",
             "adamw": "adamw",
             "fusedadam": "adamw",
+            "deepspeedcpuadam": "adamw",
+            "cpuadam": "adamw",
             "lamb": "lamb",
             "fusedlamb": "lamb",
             "sgd": "momentum",
@@ -133,6 +138,18 @@ _MEANINGS: Mapping[str, Meaning] = {
     "tensor_parallel.autotp_size": states_value("tensor"),
     "sequence_parallel_size": read_ulysses_degree,
     "pipeline.stages": states_value("pipeline"),
+    "pipeline.partition": not_expressible(
+        "stages of equal size are simulated", unless=(None, "best", "uniform", "parameters")
+    ),
+    "pipeline.activation_checkpoint_interval": lambda facts, flag: _interval(facts, flag),
+    "pipeline.pipe_partitioned": not_expressible("stages exchange whole activations", unless=(False, None)),
+    "pipeline.grad_partitioned": not_expressible("stages exchange whole gradients", unless=(False, None)),
+    "pipeline.seed_layers": has_no_effect,
+    "bf16.bf16_master_weights_and_grads": not_expressible("masters and gradients are in fp32"),
+    "bf16.bf16_optimizer_states": not_expressible("states are in fp32"),
+    "fp16.fp16_master_weights_and_grads": not_expressible("masters and gradients are in fp32"),
+    "compile.offload_activation": not_expressible("activations stay on the device"),
+    "compile.offload_opt_states": not_expressible("states stay on the device"),
     "sparse_attention.mode": not_expressible(
         "attention over the whole sequence is simulated", unless=(None, "dense")
     ),
@@ -175,6 +192,25 @@ def meaning_of(name: str) -> Meaning | None:
     return has_no_effect if ignored else None
 
 
+def _old_switch(facts: Facts, flag: Flag) -> None:
+    """``zero_optimization: true``, as files of 2020 have it: stage 1."""
+    if read_boolean(facts, flag):
+        read_zero_stage(facts, replace(flag, value=1))
+    else:
+        facts.effectless(flag, "off")
+
+
+def _interval(facts: Facts, flag: Flag) -> None:
+    """Layers between two whose inputs are kept, all others being computed again; 0 is none."""
+    every = read_integer(facts, flag)
+    if every:
+        facts.say("parallel.recompute", {"layers": "all"}, flag)
+        if every > 1:
+            facts.unsupported(flag, "every layer keeps its input: more memory than this")
+    elif every is not None:
+        facts.effectless(flag, "off")
+
+
 def _betas(facts: Facts, flag: Flag) -> None:
     pair = flag.value if isinstance(flag.value, list) else ()
     if len(pair) == 2 and all(isinstance(decay, float) and 0 < decay <= 1 for decay in pair):
@@ -198,7 +234,7 @@ def _numbers(facts: Facts) -> None:
         same = said == facts.get("training.precision.gradients", "fp32")
         otherwise = "gradients are reduced in the format they are accumulated in"
         facts.compare(flag, same, otherwise, "the format that gradients have")
-    if any(name.startswith("activation") for name in facts.known):
+    if any(name.startswith(("activation", "parallel.recompute")) for name in facts.known):
         return
     facts.remark(
         "a DeepSpeed JSON does not say whether layers are recomputed: --set parallel.recompute.layers=all"

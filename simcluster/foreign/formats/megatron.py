@@ -20,13 +20,16 @@ from simcluster.foreign.megatron import (
     MARKS,
     PROFILED,
     meaning_of,
+    state_deepspeed_mixture,
     state_family_structure,
     state_launcher,
     state_layout,
     state_megatron_offload,
     state_noop_layers,
     state_partition,
+    state_pending_backwards,
     state_program,
+    state_reinforcement,
 )
 from simcluster.foreign.megatron import combined_arguments as model
 from simcluster.foreign.reading import (
@@ -34,7 +37,9 @@ from simcluster.foreign.reading import (
     Launch,
     Script,
     find_launch,
+    find_python_launch,
     read_argument_file,
+    read_configuration_file,
     read_json,
     read_script,
 )
@@ -54,10 +59,11 @@ class Megatron(Importer):
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """The arguments of the one launch in the script; variables are filled in, nothing is executed."""
         facts = Facts(settings=dict(given.settings))
-        listed = read_argument_file(text, name)
-        script = read_script("" if listed else text, name, given.variables)
-        launch = Launch((), tuple(listed)) if listed else find_launch(script, text, MARKS, "Megatron")
-        state_launcher(facts, launch.launcher)
+        listed = read_argument_file(text, name) or read_configuration_file(text, name)
+        launch = Launch((), tuple(listed)) if listed else find_python_launch(text, name, MARKS)
+        script = read_script("" if launch else text, name, given.variables, given.referenced)
+        launch = launch or find_launch(script, text, MARKS, "Megatron")
+        state_launcher(facts, launch.launcher, given.hosts)
         state_program(facts, launch.program)
         flags = _last(facts, launch.arguments)
         names = [_key(flag.name) for flag in flags if not flag.condition]
@@ -67,11 +73,13 @@ class Megatron(Importer):
         facts.remarks += [remark for remark in script.remarks if remark not in facts.remarks]
         _elsewhere(facts, flags, script)
         _sharding(facts, names)
+        state_reinforcement(facts, names)
         if facts.get("model.activation") == "squared_relu" and facts.get("model.positions") is None:
             facts.remark(
                 "squared ReLU without --position-embedding-type: learned positions, Megatron's default"
             )
         model.state_dimensions(facts, grouped=bool(facts.get("grouped")))
+        state_deepspeed_mixture(facts)
         state_mixture(facts, chosen=2, groups_best=True, padded=False)
         model.state_dropout(facts, 0.1)
         model.state_precision(facts)
@@ -82,6 +90,7 @@ class Megatron(Importer):
         state_noop_layers(facts)
         model.adjust_end_stages(facts)
         state_partition(facts)
+        state_pending_backwards(facts)
         state_family_structure(facts)
         state_megatron_offload(facts, given)
         state_deepspeed_offload(facts, given)

@@ -6,8 +6,10 @@ Key names and defaults: reference ``mindspore.md`` sections 2 and 7, ``framework
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from simcluster.errors import Problem, ScenarioError
 from simcluster.foreign.importer_interface import Importer, UserAdditions
 from simcluster.foreign.mindformers import (
     MODEL,
@@ -18,7 +20,7 @@ from simcluster.foreign.mindformers import (
     state_mindformers_recompute,
     state_model,
 )
-from simcluster.foreign.reading import Flag, TranslationStatus, Untranslated, read_settings
+from simcluster.foreign.reading import Flag, PythonProgram, TranslationStatus, Untranslated, read_settings
 from simcluster.foreign.translation import (
     DEEPSEEK,
     EVALUATION,
@@ -31,6 +33,7 @@ from simcluster.foreign.translation import (
     not_expressible,
     read_number,
     read_word,
+    reads_betas,
     selects,
     state_mixture,
     state_profile,
@@ -55,6 +58,15 @@ class MindFormers(Importer):
 
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """What the file says; the number of devices is the product of its parallel axes."""
+        if PythonProgram.parse(text) is not None:
+            hint = (
+                "write a scenario: model by its dimensions or model: {onnx: FILE}, parallel.mesh by the axes"
+            )
+            raise ScenarioError(
+                Problem(
+                    "this is a Python program; of MindSpore YAML files alone are read", where=name, hint=hint
+                )
+            )
         facts = Facts(settings=dict(given.settings))
         state_profile(facts, "mindformers", "which reads such files")
         written = read_settings(text, name)
@@ -78,6 +90,21 @@ class MindFormers(Importer):
         return facts
 
 
+def _axis(name: str) -> Meaning:
+    """The size of an axis; "auto" leaves data parallelism to the others, and others to ``--set``."""
+    stated = states_value(name)
+
+    def meaning(facts: Facts, flag: Flag) -> None:
+        if str(flag.value).lower() != "auto":
+            stated(facts, flag)
+        elif name == "data":
+            facts.effectless(flag, "all ranks that the other axes leave")
+        else:
+            facts.leave_open(name, replace(flag, missing="the file leaves it to a search"))
+
+    return meaning
+
+
 _MEANINGS: Mapping[str, Meaning] = {
     "run_mode": lambda facts, flag: _mode_of_run(facts, flag),
     "use_parallel": not_expressible(
@@ -87,11 +114,11 @@ _MEANINGS: Mapping[str, Meaning] = {
     "runner_config.batch_size": states_value("training.micro_batch"),
     "runner_config.gradient_accumulation_steps": states_value("accumulation"),
     "micro_batch_interleave_num": states_value("copies"),
-    "parallel_config.data_parallel": states_value("data"),
-    "parallel_config.model_parallel": states_value("tensor"),
-    "parallel_config.pipeline_stage": states_value("pipeline"),
-    "parallel_config.context_parallel": states_value("context"),
-    "parallel_config.expert_parallel": states_value("expert"),
+    "parallel_config.data_parallel": _axis("data"),
+    "parallel_config.model_parallel": _axis("tensor"),
+    "parallel_config.pipeline_stage": _axis("pipeline"),
+    "parallel_config.context_parallel": _axis("context"),
+    "parallel_config.expert_parallel": _axis("expert"),
     "parallel_config.micro_batch_num": states_value("micro_batch_num"),
     "parallel_config.use_seq_parallel": switch("sequence_parallel", True, False),
     "parallel_config.vocab_emb_dp": switch("vocab_emb_dp"),
@@ -169,7 +196,7 @@ _MEANINGS: Mapping[str, Meaning] = {
     "optimizer.learning_rate": states_value("training.optimizer.learning_rate", read_number),
     "optimizer.weight_decay": states_value("training.optimizer.weight_decay", read_number),
     "optimizer.eps": states_value("training.optimizer.eps", read_number),
-    "optimizer.betas": has_no_effect,
+    "optimizer.betas": reads_betas,
     "optimizer.beta1": states_value("training.optimizer.beta1", read_number),
     "optimizer.beta2": states_value("training.optimizer.beta2", read_number),
     "runner_wrapper.use_clip_grad": switch("clip"),
@@ -262,6 +289,8 @@ def _batch(facts: Facts) -> None:
         facts.remark(f"micro-batch: {size} in each of {copies} copies = {copies * size}")
         facts.replace("training.micro_batch", copies * size, facts.flag("training.micro_batch"))
     piped = facts.get("pipeline", 1) > 1
+    if piped and "micro_batch_num" in facts.known:
+        facts.drop_effectless(("accumulation",), "with a pipeline micro_batch_num counts")
     facts.use("micro_batch_num", "accumulation", counts=piped, otherwise="without a pipeline")
 
 

@@ -5,7 +5,7 @@ All three use Megatron's words below sections of their own; the meaning of the w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from simcluster.foreign.deepspeed import ZERO
 from simcluster.foreign.importer_interface import Importer, UserAdditions
@@ -13,12 +13,13 @@ from simcluster.foreign.megatron import FAMILY_MEANINGS as FAMILIES
 from simcluster.foreign.megatron import combined_arguments as megatron
 from simcluster.foreign.megatron import (
     meaning_of,
+    recipe_flags,
     state_family_structure,
     state_layout,
     state_megatron_offload,
 )
 from simcluster.foreign.megatron import nemo_arguments as words
-from simcluster.foreign.reading import read_settings
+from simcluster.foreign.reading import Flag, PythonProgram, read_settings
 from simcluster.foreign.translation import (
     Facts,
     Meaning,
@@ -88,14 +89,15 @@ class Nemo(Importer):
         """What the file says, by Megatron's meanings."""
         facts = Facts(settings=dict(given.settings))
         state_profile(facts, "nemo", "which reads such files")
-        written = read_settings(text, name)
+        program = PythonProgram.parse(text)
+        written = [*recipe_flags(program, name)] if program else [*_with_callbacks(read_settings(text, name))]
         self.expect(written, name)
         facts.understand(written, _meaning)
         words.read_gate(facts)
         megatron.state_full_sharding(
             facts, [flag.name.rpartition(".")[2] for flag in written if flag.value is True]
         )
-        if words.is_megatron_bridge(written):
+        if program is not None or words.is_megatron_bridge(written):
             words.state_recipe(facts)
         if {"model.layers", "model.hidden", "model.use"} <= set(facts.known):
             facts.absorb(facts.drop("model.use"))  # its dimensions are written out
@@ -117,6 +119,27 @@ class Nemo(Importer):
         if facts.get("chunks", 1) <= 1:
             facts.default("p2p", "blocking", "NeMo's default without virtual stages")
         return facts
+
+
+_CALLBACKS = "trainer.callbacks"
+_OVERLAP = "MegatronCommOverlapCallback"
+
+
+def _with_callbacks(flags: Iterable[Flag]) -> Iterator[Flag]:
+    """The settings, those of callbacks one by one: the one of overlap has settings of its own."""
+    for flag in flags:
+        items = flag.value if flag.name == _CALLBACKS and isinstance(flag.value, list) else None
+        if items is None or not all(isinstance(item, Mapping) and "_target_" in item for item in items):
+            yield flag
+            continue
+        for item in items:
+            kind = str(item["_target_"]).rpartition(".")[2]
+            inside = {} if kind != _OVERLAP else item
+            if kind != _OVERLAP:
+                yield Flag(f"{_CALLBACKS}.{kind}", kind, f"{_CALLBACKS}: {kind}", flag.where)
+            for key, value in inside.items():
+                if key != "_target_" and not isinstance(value, Mapping):
+                    yield Flag(f"comm_overlap.{key}", value, f"{kind}.{key}: {value}", flag.where)
 
 
 _OWN: Mapping[str, Meaning] = {
@@ -196,6 +219,10 @@ _OWN: Mapping[str, Meaning] = {
     "model.optim.contiguous_grad_bucket": decided_by_profile,
     "model.optim.contiguous_param_bucket": decided_by_profile,
     "model.optim.bucket_cap_mb": decided_by_profile,
+    "trainer.strategy.gradient_as_bucket_view": decided_by_profile,
+    "trainer.strategy.ddp.average_in_collective": decided_by_profile,
+    "ddp.average_in_collective": decided_by_profile,
+    "comm_overlap.wgrad_deferral_limit": decided_by_profile,
     "model.gradient_as_bucket_view": decided_by_profile,
     "model.grad_allreduce_chunk_size_mb": decided_by_profile,
     "model.grad_div_ar_fusion": decided_by_profile,
@@ -212,6 +239,8 @@ _OWN: Mapping[str, Meaning] = {
 def _meaning(name: str) -> Meaning | None:
     if name in _OWN:
         return _OWN[name]
+    if name.startswith(f"{_CALLBACKS}."):
+        return has_no_effect if name.rpartition(".")[2] in _INERT["callbacks"] else None
     head, _, rest = name.partition(".")
     if name.startswith("model.encoder."):
         return _meaning(name.replace("encoder.", "", 1))

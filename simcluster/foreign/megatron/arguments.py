@@ -291,6 +291,7 @@ PARALLEL: Mapping[str, Meaning] = {
 
 PROFILED: Mapping[str, str] = {
     "DDP_impl": "megatron-lm-2021",
+    "data_impl": "megatron-lm-2021",
     "scattered_embeddings": "megatron-lm-2021",
     "checkpoint_activations": "megatron-lm-2021",
     "activations_checkpoint_method": "megatron-lm-2021",

@@ -8,17 +8,13 @@ from typing import Any
 from simcluster.foreign.assembly import virtual_chunks
 from simcluster.foreign.megatron.arguments import PROFILED, PROFILES
 from simcluster.foreign.megatron.muon_arguments import state_muon
+from simcluster.foreign.megatron.vocabulary import state_vocabulary
 from simcluster.foreign.translation import Alternatives, Facts, state_positions, state_profile, state_windows
 from simcluster.model import ATTENTION_CORES
 from simcluster.plan import layers_by_block_method
 
-VOCABULARIES = {
-    "gpt2bpetokenizer": 50257,
-    "llama2tokenizer": 32000,
-    "bertwordpiecelowercase": 30522,
-    "bertwordpiececase": 28996,
-}
-"""Rows of the tokenizers that have only one vocabulary."""
+RECOMPUTED_PER_RANK = "recompute_per_rank"
+"""The fact that MindSpeed's number of recomputed layers is that of a rank, not of every chunk."""
 
 
 def state_framework(facts: Facts, names: list[str], otherwise: str) -> None:
@@ -60,22 +56,6 @@ def state_dimensions(facts: Facts, *, grouped: bool) -> None:
     if "training.precision.matmul" in facts.known and "fp8_recipe" in facts.known:
         facts.replace("training.precision.matmul", facts.get("fp8_recipe"), facts.drop("fp8_recipe"))
     facts.use("fp8_recipe", "training.precision.matmul", counts=False, otherwise="without --fp8-format")
-
-
-def state_vocabulary(facts: Facts) -> None:
-    """States the rows of the embedding: as padded, as given, or as many as the tokenizer has."""
-    if "padded_vocab" in facts.known:
-        flag = facts.flag("padded_vocab")
-        facts.replace("model.vocab", facts.get("padded_vocab"), flag)
-        facts.replace("vocabulary_multiple", 1, flag)
-        facts.remark(f"{flag}: parameter counts include the padding of the vocabulary")
-    if "tokenizer" in facts.known:
-        flag = facts.flag("tokenizer")
-        rows = VOCABULARIES.get(facts.get("tokenizer").lower())
-        facts.say_if(rows is not None and "model.vocab" not in facts.known, "model.vocab", rows, flag, "")
-    facts.default(
-        "vocabulary_multiple", 128, "Megatron's default padding to multiples of 128 per tensor rank"
-    )
 
 
 def state_dropout(facts: Facts, otherwise: float) -> None:
@@ -124,7 +104,7 @@ def state_recomputation(facts: Facts) -> None:
         kind = "full"  # before 2022 the method alone turned it on
         facts.say("recompute", kind, facts.flag("recompute_method"))
     if kind is None:
-        names = ("recompute_method", "recompute_layers", "recompute_modules", "slice")
+        names = ("recompute_method", "recompute_layers", "recompute_modules", RECOMPUTED_PER_RANK, "slice")
         facts.drop_effectless(names, "nothing is recomputed")
         return
     flag = facts.flag("recompute")
@@ -134,7 +114,9 @@ def state_recomputation(facts: Facts) -> None:
     layers = facts.get("recompute_layers", 1)
     (chunks, _), stages = virtual_chunks(facts), facts.get("pipeline", 1)
     every = facts.get("model.layers", 0) // (stages * chunks)
-    blocks = layers_by_block_method(layers, facts.get("model.layers", 0), stages, chunks)
+    blocks: Any = layers_by_block_method(layers, facts.get("model.layers", 0), stages, chunks)
+    if method == "block" and chunks > 1 and facts.get(RECOMPUTED_PER_RANK):
+        blocks = _blocks_of_rank(layers, every, stages, chunks)
     chosen: Any = blocks if method == "block" else "all"
     sliced = {"slice": True} if facts.get("slice") else {}
     facts.say("parallel.recompute", Alternatives(({"layers": chosen, **sliced},)), flag)
@@ -145,6 +127,12 @@ def state_recomputation(facts: Facts) -> None:
         counts = name == "recompute_layers" and (method == "block" or layers > 1) and layers < every
         if not counts and facts.flag(name).where and facts.flag(name) != flag:
             facts.effectless(facts.flag(name), "every layer keeps its input" if chosen == "all" else "")
+
+
+def _blocks_of_rank(layers: int, every: int, stages: int, chunks: int) -> Any:
+    """Of all chunks of a rank so many layers together: their first ones, then the second ones ..."""
+    counts = [min(every, max(0, -(-(layers - chunk) // chunks))) for chunk in range(chunks)]
+    return "all" if min(counts) == every else [[count] * stages for count in counts]
 
 
 _MODULES: Mapping[str, str] = {

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 
 from simcluster.foreign.megatron.unsupported_arguments import RETRIEVAL
+from simcluster.foreign.megatron.vocabulary import PROGRAM
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import STATE_SPACE, Facts, UnsupportedFeature
 
@@ -47,6 +48,7 @@ def state_program(facts: Facts, flag: Flag | None) -> None:
         return
     facts.flags.append(flag)
     stem = str(flag.value).rpartition("/")[2].removesuffix(".py").lower()
+    facts.default(PROGRAM, stem, stem)
     parts = re.split(r"[^a-z0-9]+", stem)
     for pattern, beyond in _REFUSED.items():
         if _named(pattern, parts):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from simcluster.foreign.deepspeed import read_ulysses_degree, read_zero_stage
+from simcluster.foreign.deepspeed import ZERO, read_ulysses_degree, read_zero_stage
+from simcluster.foreign.megatron.deepspeed_mixture import DEEPSPEED_MIXTURE
 from simcluster.foreign.megatron.entry_script import state_posttraining_stage
 from simcluster.foreign.megatron.pipeline_layout import read_noop_layers
 from simcluster.foreign.reading import Flag
@@ -15,6 +16,7 @@ from simcluster.foreign.translation import (
     Meaning,
     decided_by_profile,
     has_no_effect,
+    ignored_settings,
     not_expressible,
     read_word,
     reads_adapter_targets,
@@ -58,6 +60,8 @@ FORK_MEANINGS: Mapping[str, Meaning] = {
         "what that file says is not read: its ZeRO stage and precision", unless=()
     ),
     "deepspeed_activation_checkpointing": has_no_effect,
+    **DEEPSPEED_MIXTURE,
+    **dict.fromkeys(sorted(ignored_settings("megatron")["forks"]), has_no_effect),
     "num_key_value_heads": states_value("model.kv_heads"),
     "ds_sequence_parallel_size": read_ulysses_degree,
     "no_pipeline_parallel": has_no_effect,
@@ -65,7 +69,33 @@ FORK_MEANINGS: Mapping[str, Meaning] = {
     "glu_activation": selects(
         "model.activation", {"geglu": "geglu", "swiglu": "swiglu"}, "an MLP without a gate is simulated"
     ),
+    # --yaml-cfg, with the names of Megatron-Core's configuration
+    "activation_func": selects(
+        "model.activation",
+        {"swiglu": "swiglu", "gelu": "gelu", "squaredrelu": "squared_relu"},
+        "GELU is simulated",
+        "gelu",
+    ),
+    "apply_residual_connection_post_layernorm": not_expressible("residuals start before the norms"),
+    "async_tensor_model_parallel_allreduce": decided_by_profile,
+    # Pai-Megatron-Patch
+    "patch_tokenizer_type": states_value("patched_tokenizer", read_word),
+    "extra_vocab_size": states_value("extra_vocab"),
     # MindSpeed-LLM
+    "enable_recompute_layers_per_pp_rank": switch("recompute_per_rank"),
+    "recompute_in_advance": not_expressible("layers are recomputed when their backward comes"),
+    "recompute_in_bubble": not_expressible("layers are recomputed when their backward comes"),
+    "swap_attention_layers": not_expressible("activations stay on the device"),
+    "tp_2d": not_expressible("tensor parallelism has one axis"),
+    "tp_x": not_expressible("tensor parallelism has one axis"),
+    "tp_y": not_expressible("tensor parallelism has one axis"),
+    "moe_experts_pipeline_degree": not_expressible(
+        "experts compute all their tokens at once", unless=(0, "0", None)
+    ),
+    "fix_router": lambda facts, flag: facts.effectless(flag, "every expert gets equally many tokens"),
+    "cp_window_size": not_expressible("the ring has one level", unless=(1, "1", None)),
+    "jit_compile": decided_by_profile,
+    "use_fused_mlp": decided_by_profile,
     "lora_r": ADAPTER_MEANINGS["rank"],
     "lora_alpha": ADAPTER_MEANINGS["alpha"],
     "lora_target_modules": _adapters,
@@ -105,6 +135,14 @@ FORK_MEANINGS: Mapping[str, Meaning] = {
     "enable_zero_bubble": switch("schedule", "zb_h1"),
     "zero_bubble_v_schedule": switch("schedule", "zb_v"),
     "zero_bubble_v_schedule_mem_setup": _v_schedule,
+    "zero_bubble_max_pending_backward": states_value("pending_backwards"),
+    "allow_padding_num_layers": has_no_effect,
+    "enable_optimizer_post_validation": not_expressible(
+        "all stages wait for the gradient norm before the update"
+    ),
+    "zero_bubble_pipeline_timers_start_iter": has_no_effect,
+    "zero_bubble_pipeline_timers_end_iter": has_no_effect,
+    "no_barrier_with_level_1_timing": has_no_effect,
     "enable_vocab_parallel": not_expressible("the vocabulary is on the first and the last stage"),
     # Yuan
     "pipeline_model_parallel_blocks": _blocks,
@@ -114,9 +152,32 @@ FORK_MEANINGS: Mapping[str, Meaning] = {
     # slime
     "rollout_batch_size": not_expressible(_ROLLOUTS, unless=()),
     "rollout_num_gpus": not_expressible(_ROLLOUTS, unless=()),
+    "actor_num_nodes": states_value("hosts"),
+    "actor_num_gpus_per_node": states_value("devices_per_host"),
     "colocate": not_expressible(_ROLLOUTS),
     "use_dynamic_batch_size": not_expressible("every micro-batch has the size that --micro-batch-size says"),
 }
+
+
+def state_reinforcement(facts: Facts, names: Collection[str]) -> None:
+    """What slime sets by itself: bf16 unless it is told fp16, and the distributed optimizer (from memory)."""
+    if {"rollout_batch_size", "actor_num_nodes"} & {*names}:
+        facts.default("training.precision.compute", "bf16", "slime trains in bf16 without --fp16")
+        facts.default("parallel.optimizer_sharding", ZERO[1], "slime's distributed optimizer")
+        facts.remark("slime: bf16 and the distributed optimizer, which it sets by itself (from memory)")
+
+
+def state_pending_backwards(facts: Facts) -> None:
+    """Zero bubble with as many forwards under way as 1F1B has (ZB1P), or twice as many (ZB2P)."""
+    if "pending_backwards" not in facts.known:
+        return
+    pending, stages = facts.get("pending_backwards"), facts.get("pipeline", 1)
+    flag, folded = facts.drop("pending_backwards"), facts.get("schedule") != "zb_h1"
+    facts.absorb(flag)
+    if not folded and stages > 1 and pending >= 2 * stages:
+        facts.replace("schedule", "zb_h2", flag)
+    elif not folded and pending > stages:
+        facts.unsupported(flag, f"as many forwards are under way as there are stages, {stages}")
 
 
 def state_partition(facts: Facts) -> None:

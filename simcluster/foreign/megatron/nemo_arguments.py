@@ -55,6 +55,11 @@ _TARGETS: Mapping[str, str] = {
 }
 """Configuration classes that name a model of the catalog."""
 
+_OF_RECIPES: Mapping[str, str] = {
+    name.replace("config", "").replace("_", ""): model for name, model in _TARGETS.items()
+}
+"""The same models by the names of their recipes, such as ``llama3_70b``, without underscores."""
+
 _CLASS = "model class"
 """The fact of what the class of the model sets."""
 
@@ -143,8 +148,9 @@ def read_target_class(facts: Facts, flag: Flag) -> None:
     own = next((values for start, values in _OF_CLASSES.items() if name.startswith(start)), None)
     if own is not None:
         facts.say(_CLASS, own, flag)
-    if name in _TARGETS and _TARGETS[name] in ModelSpec.entries():
-        facts.say("model.use", _TARGETS[name], flag)
+    known = _TARGETS.get(name) or _OF_RECIPES.get(name.replace("_", ""))
+    if known in ModelSpec.entries():
+        facts.say("model.use", known, flag)
     elif name in _PLAIN or "config" not in name:
         if own is None:
             facts.effectless(flag, "the sizes count")

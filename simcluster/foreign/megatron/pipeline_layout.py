@@ -64,11 +64,25 @@ def state_layout(facts: Facts) -> None:
         facts.wrong(flag, f"it has {sum(sizes)} layers, the model {layers}")
     else:
         chunks = len(parts) // stages
+        if _fill(sizes):
+            facts.unsupported(flag, "a stage of multi-token prediction alone has a layer of one before it")
         if chunks > 1:
             facts.replace("chunks", chunks, flag)
         facts.say(_STAGES, _rows(sizes, stages, chunks, folded=False), flag)
         if any("m" in part for part in parts[:-1]):
             facts.unsupported(flag, "multi-token prediction is on the last stage")
+
+
+def _fill(sizes: list[int]) -> bool:
+    """Gives stages between others that have no layer one of the nearest stage before that has two."""
+    filled = False
+    for part in range(1, len(sizes) - 1):
+        donor = next((before for before in range(part - 1, -1, -1) if sizes[before] > 1), None)
+        if not sizes[part] and donor is not None:
+            sizes[donor] -= 1
+            sizes[part] += 1
+            filled = True
+    return filled
 
 
 def read_noop_layers(facts: Facts, flag: Flag) -> None:

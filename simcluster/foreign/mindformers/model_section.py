@@ -13,11 +13,13 @@ from simcluster.foreign.translation import (
     ADAPTER_MEANINGS,
     ADAPTERS,
     DEEPSEEK,
+    MEGATRON,
     RECURRENT,
     STATE_SPACE,
     Facts,
     Meaning,
     UnsupportedFeature,
+    decided_by_profile,
     has_no_effect,
     not_expressible,
     read_number,
@@ -57,8 +59,18 @@ _TYPES: Mapping[str, Mapping[str, object]] = {
     "glm4": _GLM,
     "codegeex2": _GLM,
     "gpt2": _GPT,
+    "pangualpha": {**_GPT, "query_layer": True},
+    "bloom": {**_GPT, "positions": "alibi", "embedding_norm": True},
+    "glm": {**_GPT, "positions": "rotary", "tied": False},
+    "qwen": {**_LLAMA, "qkv_bias": True},
+    "internlm2": _LLAMA,
+    "baichuan": _LLAMA,
+    "baichuan2": _LLAMA,
+    "yi": _LLAMA,
+    "skywork": _LLAMA,
 }
-"""Types by their names without 'Config' and underscores."""
+"""Types by their names without 'Config' and underscores; those of PanGu-alpha, BLOOM and the first GLM from
+memory of its modules."""
 
 _OTHERS = ("bert", "t5", "vit", "swin", "mae", "clip", "blip", "sam", "whisper", "wukong", "simmim")
 """Beginnings of the names of what is no decoder."""
@@ -91,6 +103,15 @@ MODEL: Mapping[str, Meaning] = {
     "kv_channels": states_value("model.head_dim"),
     "intermediate_size": states_value("model.ffn"),
     "ffn_hidden_size": states_value("model.ffn"),
+    "inner_hidden_size": states_value("model.ffn"),
+    "embedding_size": states_value("embedding_size"),
+    "gated_linear_unit": not_expressible("the MLP has a gate", unless=(True, None)),
+    "decoder_sparse_step": not_expressible("every layer has experts", unless=(1, None)),
+    "mlp_only_layers": not_expressible("every layer has experts", unless=([], None)),
+    "use_moe": not_expressible("no layer has experts"),
+    "moe_grouped_gemm": decided_by_profile,
+    "moe_permute_fusion": decided_by_profile,
+    "use_fused_mla": decided_by_profile,
     "multiple_of": states_value("ffn_multiple"),
     "ffn_dim_multiplier": states_value("ffn_factor", read_number),
     "expand_ratio": states_value("expand", read_number),
@@ -118,7 +139,14 @@ MODEL: Mapping[str, Meaning] = {
     "rmsnorm": switch("model.norm", "rms", "layer"),
     "hidden_act": selects(
         "model.activation",
-        {"silu": "swiglu", "swiglu": "swiglu", "gelu": "gelu", "relu": "relu", "fusedswiglu": "swiglu"},
+        {
+            "silu": "swiglu",
+            "swiglu": "swiglu",
+            "gelu": "gelu",
+            "relu": "relu",
+            "fusedswiglu": "swiglu",
+            "fast_gelu": "gelu",
+        },
         "the activation of the model's family is simulated",
     ),
     "position_embedding_type": selects(
@@ -130,7 +158,11 @@ MODEL: Mapping[str, Meaning] = {
     "attention_dropout_rate": states_value("model.attention_dropout", read_number),
     "hidden_dropout": states_value("model.dropout", read_number),
     "attention_dropout": states_value("model.attention_dropout", read_number),
+    "hidden_dropout_prob": states_value("model.dropout", read_number),
+    "attention_probs_dropout_prob": states_value("model.attention_dropout", read_number),
+    "dropout_rate": lambda facts, flag: _dropout(facts, flag),
     "emb_dropout_prob": reads_embedding_dropout,
+    "embedding_dropout_prob": reads_embedding_dropout,
     "compute_dtype": selects("training.precision.compute", _FLOATS),
     "param_init_type": selects("parameters", _FLOATS),
     "params_dtype": selects("parameters", _FLOATS),
@@ -160,9 +192,16 @@ MODEL: Mapping[str, Meaning] = {
     "pet_config.exclude_layers": ADAPTER_MEANINGS["others"],
     "pet_config.freeze_include": ADAPTER_MEANINGS["others"],
     "pet_config.freeze_exclude": ADAPTER_MEANINGS["others"],
+    **{name: meaning for name, meaning in MEGATRON.items() if name.startswith("moe_")},
     **DEEPSEEK,
 }
 """Keys below ``state_model.model_config``."""
+
+
+def _dropout(facts: Facts, flag: Flag) -> None:
+    """One rate for hidden states and attention."""
+    for name in ("model.dropout", "model.attention_dropout"):
+        states_value(name, read_number)(facts, flag)
 
 
 def _offset(facts: Facts, flag: Flag) -> None:
@@ -217,6 +256,11 @@ def _family(facts: Facts) -> None:
             facts.flag("flash"), "attention is simulated as a fused kernel, which keeps no scores"
         )
     hidden = facts.get("model.hidden")
+    if "embedding_size" in facts.known:
+        same = facts.get("embedding_size") == hidden
+        facts.compare(
+            facts.drop("embedding_size"), same, "the embedding is as wide as the layers", "as the layers"
+        )
     if hidden and "model.ffn" not in facts.known:
         facts.default("model.ffn", _inner(facts, hidden), f"{kind}'s rule for the inner size")
     facts.drop_effectless(("ffn_multiple", "ffn_factor", "expand"), "used for the inner size of the MLP")

@@ -112,18 +112,58 @@ def _operators(facts: Facts) -> Iterator[str]:
     value, flag = facts.get("select"), facts.flag("select")
     if not value:
         return
-    names = list(_USUAL) if value is True else value
-    if isinstance(names, dict):
-        partly = [name for name, where in names.items() if where is not True]
-        if partly:
-            facts.unsupported(flag, f"{', '.join(partly)}: in chosen layers; simulated in all layers")
-    elif not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        facts.unsupported(flag, "nothing is recomputed: more memory and less time than this")
-        return
-    for name in names:
+    if isinstance(value, dict):
+        chosen = value
+    elif isinstance(value, list) and value and all(isinstance(name, str) for name in value):
+        chosen = dict.fromkeys(value, True)
+    else:
+        chosen = dict.fromkeys(_USUAL, value)
+    for name, where in chosen.items():
+        if where is False or where is None or where == []:
+            continue
         # MindFormers writes regular expressions, mostly names with escaped dots.
         plain = str(name).replace("\\.", ".").replace(".*", "*").removesuffix("$")
         known = [own for theirs, own in _OPERATORS.items() if matches(plain, theirs)]
         if not known:
             facts.unsupported(flag, f"{name} is not recomputed: no operator here is known by it")
-        yield from (f"layers.*.{own}" for own in known)
+        elif (layers := _chosen_layers(facts, where)) is None:
+            facts.unsupported(flag, f"{name}: in chosen layers; simulated in all layers")
+            yield from (f"layers.*.{_of_experts(facts, own)}" for own in known)
+        elif layers:
+            yield from (f"layers.{layers}.{_of_experts(facts, own)}" for own in known)
+
+
+def _of_experts(facts: Facts, operator: str) -> str:
+    """An operator of the MLP, in layers of experts those of the experts, too."""
+    name = operator.removeprefix("mlp.")
+    if name == operator or name == "norm" or "model.experts" not in facts.known:
+        return operator
+    dense = facts.get("model.experts").get("dense_layers")
+    return f"mlp{{,.experts}}.{name}" if dense else f"mlp.experts.{name}"
+
+
+def _chosen_layers(facts: Facts, where: Any) -> str | None:
+    """The layers of a number for every stage, of a list of them, or of one for every chunk: as a pattern.
+
+    Empty where these are none, None where that is no such list.
+    """
+    stages, chunks, layers = facts.get("pipeline", 1), facts.get("chunks") or 1, facts.get("model.layers")
+    if where is True:
+        return "*"
+    rows = [[where] * stages] * chunks if isinstance(where, int) else where
+    rows = rows if isinstance(rows, list) and all(isinstance(row, list) for row in rows) else [rows]
+    if not layers or [len(row) if isinstance(row, list) else 0 for row in rows] != [stages] * chunks:
+        return None
+    offset = facts.get("offset") or [0] * stages
+    more = [extra for row in (offset if isinstance(offset[0], list) else [offset] * chunks) for extra in row]
+    counts = [count for row in rows for count in row]
+    if len(more) != len(counts) or not all(isinstance(count, int) for count in counts):
+        return None
+    first, chosen = 0, list[int]()
+    for count, extra in zip(counts, more, strict=True):
+        size = layers // (stages * chunks) + extra
+        chosen += range(first, first + min(count, size))
+        first += size
+    if first != layers:
+        return None
+    return "*" if len(chosen) == layers else "{" + ",".join(map(str, chosen)) + "}" if chosen else ""

@@ -1,13 +1,15 @@
-"""Arguments of a command line in a YAML file, as tests and model collections of Megatron keep them."""
+"""Arguments of a command line in a YAML file, as Megatron, its tests and its model collections have them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from simcluster.document import Document
 from simcluster.errors import ScenarioError
 from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.reading.settings_files import read_settings
 
 SECTION = "MODEL_ARGS"
 
@@ -36,6 +38,34 @@ def read_argument_file(text: str, name: str) -> list[Flag] | None:
         shown = f" {' '.join(words)}" if words else ""
         missing = f"the file leaves open what {shown.strip()} is" if "${" in shown else ""
         flags.append(Flag(str(key), words or True, f"{key}{shown}", f"{mark.name}:{mark.line}", missing))
+    return flags
+
+
+_SECTIONS = ("language_model", "model_parallel")
+
+
+def read_configuration_file(text: str, name: str) -> list[Flag] | None:
+    """The arguments of a file for Megatron's ``--yaml-cfg``; None if the text is no such file.
+
+    Those of the model and of parallelism stand in sections, with the names of Megatron-Core's configuration:
+    a number of query groups counts there without a switch. null is an argument that is not there.
+    """
+    if not all(f"{section}:" in text for section in _SECTIONS):
+        return None
+    try:
+        settings = read_settings(text, name)
+    except ScenarioError:
+        return None
+    flags = []
+    for setting in settings:
+        section, _, rest = setting.name.partition(".")
+        key = rest if section in _SECTIONS else setting.name
+        if setting.value is None and not setting.missing:
+            continue
+        if key == "num_query_groups":
+            flags.append(replace(setting, name="--group-query-attention", value=True))
+        words = [str(word) for word in setting.value] if isinstance(setting.value, list) else setting.value
+        flags.append(replace(setting, name=f"--{key.replace('_', '-')}", value=words))
     return flags
 
 

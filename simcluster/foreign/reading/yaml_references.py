@@ -115,6 +115,11 @@ class _Follower:
         arguments = _split(text[called.end() : -1]) if called else []
         if name == "oc.select" and 1 <= len(arguments) <= 2:
             return self._selected(path, arguments)
+        if name == "oc.env" and len(arguments) == 2:
+            # As where the variable is not set: the default, and of texts without quotes what YAML reads.
+            return self._plain(path, arguments[1])
+        if name == "oc.decode" and len(arguments) == 1:
+            return self._plain(path, arguments[0])
         if name not in RESOLVERS:
             raise _Open(f"the file leaves open what {one_line(text)} is")
         count, function = RESOLVERS[name]
@@ -128,6 +133,15 @@ class _Follower:
         if not math.isfinite(result) or abs(result) > _LARGEST:
             raise _Open(f"{one_line(text)} is too large for a size")
         return result
+
+    def _plain(self, path: Path, text: str) -> Any:
+        """A text, or the number, the switch or null that it writes."""
+        value = self.value(path, text.strip().strip("'\""))
+        if not isinstance(value, str):
+            return value
+        if _NUMBER.fullmatch(value):
+            return float(value) if re.search(r"[.eE]", value) else int(value)
+        return {"null": None, "true": True, "false": False}.get(value.lower(), value)
 
     def _number(self, path: Path, text: str) -> Number:
         value = self.value(path, text.strip())

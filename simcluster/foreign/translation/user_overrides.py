@@ -45,6 +45,7 @@ _SECTIONS: Mapping[str, str] = {
     "experts": "model.experts",
     "latent": "model.latent",
     "vocabulary": "model.vocab",
+    "extra_vocab": "model.vocab",
 }
 """Beginnings of the names of facts that are worked into a section, and its key path."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from simcluster.errors import Problem, ScenarioError, nearest
-from simcluster.foreign.reading.shell.arithmetic import LONGEST, arithmetic_words, evaluate_arithmetic
+from simcluster.foreign.reading.shell.batch import scheduled_variables
 from simcluster.foreign.reading.shell.conditions import (
     Operand,
     Truth,
@@ -26,26 +26,21 @@ from simcluster.foreign.reading.shell.field import (
     merge_values,
 )
 from simcluster.foreign.reading.shell.flow import ControlFlow
-from simcluster.foreign.reading.shell.reader import read_statements
+from simcluster.foreign.reading.shell.functions import split_functions
+from simcluster.foreign.reading.shell.reader import read_on_one_line, read_statements
 from simcluster.foreign.reading.shell.syntax import (
     ArithmeticExpansion,
     Assignment,
     HereDocument,
     Keyword,
-    Literal,
     Statement,
-    Unexpanded,
     Variable,
     Word,
-    WordPart,
     syntax_problem,
 )
+from simcluster.foreign.reading.shell.variables import Variables, nameable
 from simcluster.foreign.reading.shell.words import WordReader
 
-_MOST = 2**20
-"""Characters that all words of a script may have together once variables are filled in."""
-
-_ARGUMENTS = {"@", "*"}
 _TESTS = {"[": "]", "[[": "]]", "test": ""}
 _RESULTS: Mapping[str, Truth] = {"true": True, ":": True, "false": False}
 _SETTING = ("let", "read", "readarray", "mapfile", "getopts", "unset")
@@ -54,36 +49,85 @@ _USED = re.compile(r"\$\{?[#!]?([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*])")
 _WRITTEN = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)\+?=")
 _COUNTED = re.compile(r"\(\((.*?)\)\)", re.S)
 _SHELLS = ("bash", "sh", "zsh")
+_STARTING = (*_SHELLS, "sbatch", "qsub", "bsub", "srun", "ssh")
+"""Programs that run the script they are given."""
+_ENTRY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[^\]]*\]=.*)", re.S)
+_ELSEWHERE = re.compile(r"^(?:\$\(.*\)|\$\{[^}]*\}|`[^`]*`)/")
+"""A folder that only a run would tell, in front of the name of a file."""
+_BLANK_BEHIND = re.compile(r"\\[ \t]+\n(?=[ \t]*[-$\"'])")
+"""A line that was meant to go on below."""
 _DEEPEST = 100
+_MOST_TAKEN = 100_000
+"""Commands and keywords of a script."""
+_MOST_NESTED = 20
+"""Functions, scripts in scripts and files that are read, one inside the other."""
 _MOST_ASKED = 10
 """Names that are told of one condition."""
 
 
-def read_script(text: str, name: str, given: Mapping[str, str]) -> Script:
+def read_script(
+    text: str,
+    name: str,
+    given: Mapping[str, str],
+    referenced: Callable[[str], str | None] = lambda path: None,
+) -> Script:
     """The commands of a script; ``given`` are variables that win over what the script says.
 
+    ``referenced`` gives the text of a file that it reads besides (``source``), None where there is none.
     Raises ScenarioError for text that is no shell script, with the line, and for variables it does not have.
     """
-    _check_given(given, text)
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    expander = _Expander(name, given)
-    for statement in read_statements(text, name):
-        expander.take(statement)
+    expander = _Expander(name, given, referenced)
+    for variable, (value, line) in scheduled_variables(text).items():
+        expander.script.values[variable] = [Field((TextPiece(value, line),))]
+    plain = _unix(text)
+    for blank in _BLANK_BEHIND.finditer(plain):
+        expander.remark(
+            plain.count("\n", 0, blank.start()) + 1, "blanks behind '\\': read as a line that goes on below"
+        )
+    expander.follow(read_statements(_BLANK_BEHIND.sub("\\\n", plain), name))
+    _check_given(given, "\n".join([text, *expander.read]))
     return expander.script
 
 
-class _Expander:
-    def __init__(self, name: str, given: Mapping[str, str]) -> None:
-        self.given = given
-        self.script = Script(name)
+def _unix(text: str) -> str:
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+class _Expander(Variables):
+    def __init__(self, name: str, given: Mapping[str, str], referenced: Callable[[str], str | None]) -> None:
+        super().__init__(name, given)
+        self.referenced = referenced
         self.flow = ControlFlow()
-        self.branched: dict[str, str] = {}
         self.cases: list[Operand] = []
         self.outside: list[dict[str, list[Field]]] = []
-        self.size = 0
+        self.functions: dict[str, list[Statement | Keyword]] = {}
+        self.scripts: dict[str, HereDocument] = {}
+        self.read: list[str] = []
+        self.depth = 0
+        self.taken = 0
+
+    def follow(self, statements: Iterable[Statement | Keyword]) -> None:
+        """Follows all statements of a script; its functions where they are called."""
+        rest, functions = split_functions([*statements])
+        self.functions |= functions
+        for statement in rest:
+            self.take(statement)
+
+    def inner(self, statements: Iterable[Statement | Keyword], condition: str, on: tuple[str, ...]) -> None:
+        """Follows statements that run as part of a command: those of a function, or of another script."""
+        if self.depth >= _MOST_NESTED:
+            return
+        self.depth += 1
+        with self.flow.inside(sure=not condition, on=on):
+            self.follow(statements)
+        self.depth -= 1
 
     def take(self, statement: Statement | Keyword) -> None:
         """Follows a statement: its assignments count from here on, its words become a command."""
+        self.taken += 1
+        if self.taken > _MOST_TAKEN:
+            message = f"this script has more than {_MOST_TAKEN:,} commands, functions counted at every call"
+            raise syntax_problem(self.script.name, statement.line, message)
         if isinstance(statement, Keyword):
             self.keyword(statement)
             return
@@ -118,7 +162,7 @@ class _Expander:
                 self.script.values.clear()
                 self.script.values.update(self.outside.pop())
         if keyword.name != "pattern":
-            self.flow.keyword(keyword.name, keyword.joined)
+            self.flow.keyword(keyword.name, keyword.joined, surely=bool(keyword.words))
         elif self.cases:
             matched: Truth = False
             asked = [*self.cases[-1].unset, *self.cases[-1].open]
@@ -130,13 +174,65 @@ class _Expander:
 
     def command(self, statement: Statement, condition: str) -> None:
         fields = tuple(self.fields(self.inside(statement.words)))
+        name = fields[0].text if fields else ""
+        if name in self.functions:
+            self.call(name, fields[1:], statement, condition)
+            return
+        if (entry := _ENTRY.fullmatch(name)) and entry[1] not in self.given and not condition:
+            self.keyed(entry[1], [Field((TextPiece(entry[2], statement.line),), fields[0].missing)])
+            return
         self.script.commands.append(Command(fields, statement.line, not condition))
         self.changed(fields, statement.line, condition)
-        if fields and fields[0].text in ("source", ".") and len(fields) > 1:
-            self.script.sourced = fields[1].text
-            self.remark(
-                statement.line, f"'{fields[1].text}' is not read with it; give what it sets with --var"
-            )
+        if name in ("source", ".") and len(fields) > 1:
+            self.source(fields[1].text, statement, condition)
+        elif name == "set" and not condition:
+            self.arguments_set(fields)
+        elif name == "shift" and not condition and self.positional is not None:
+            count = fields[1].text if len(fields) > 1 else "1"
+            self.positional = self.positional[int(count) if count.isdecimal() else 0 :]
+        self.started(name, fields, statement, condition)
+
+    def call(self, name: str, fields: Sequence[Field], statement: Statement, condition: str) -> None:
+        """Follows a function with the arguments that it is called with."""
+        outside, self.positional = self.positional, list(fields)
+        self.inner(self.functions[name], condition, self.flow.on(statement.joined))
+        self.positional = outside
+
+    def arguments_set(self, fields: Sequence[Field]) -> None:
+        """``set -- a b c``: the arguments from here on."""
+        texts = [field.text for field in fields]
+        if "--" in texts:
+            self.positional = list(fields[texts.index("--") + 1 :])
+
+    def source(self, path: str, statement: Statement, condition: str) -> None:
+        """Reads another file as if it stood here; what it says has the line of this command."""
+        plain = _ELSEWHERE.sub("", path)
+        text = None if condition or self.depth >= _MOST_NESTED else self.referenced(plain)
+        if text is None:
+            self.script.sourced = path
+            self.remark(statement.line, f"'{path}' is not read with it; give what it sets with --var")
+            return
+        self.remark(statement.line, f"'{plain}' is read with it")
+        self.read.append(text)
+        self.inner(read_on_one_line(_unix(text), self.script.name, statement.line), "", ())
+
+    def started(self, name: str, fields: Sequence[Field], statement: Statement, condition: str) -> None:
+        """Follows a script that a command is given, in a here-document or as a file written before."""
+        handed = [document for document in statement.documents if document.target is None]
+        program = name.rpartition("/")[2]
+        if program not in _STARTING and name.removeprefix("./") not in self.scripts:
+            return
+        if program == "sbatch":
+            self.script.submitted += [field for field in fields[1:] if field.text.startswith("-")]
+        written = [
+            self.scripts[text] for field in fields if (text := field.text.removeprefix("./")) in self.scripts
+        ]
+        for document in [*handed, *written]:
+            text = document.text if document.quoted else _unescaped(document.text)
+            inner = read_statements(text, self.script.name, document.line, self.depth)
+            outside, self.positional = self.positional, None
+            self.inner(inner, condition, self.flow.on(statement.joined))
+            self.positional = outside
 
     def changed(self, command: Sequence[Field], line: int, condition: str) -> None:
         """Commands that set variables: to what only a run would tell, or to nothing."""
@@ -147,7 +243,12 @@ class _Expander:
             variable = _NAME.match(field.text)
             if variable is None or variable[0] in self.given:
                 continue
-            if name == "unset" and not condition:
+            number = None
+            if name == "let" and not condition and field.text[variable.end() : variable.end() + 1] == "=":
+                number = self.computed(field.text[variable.end() + 1 :], line)
+            if number is not None:
+                self.script.values[variable[0]] = [Field((TextPiece(str(number), line),))]
+            elif name == "unset" and not condition:
                 self.script.values.pop(variable[0], None)
                 self.branched.pop(variable[0], None)
             elif name != "unset" or variable[0] in self.script.values:
@@ -200,16 +301,9 @@ class _Expander:
         open_ = [*field.missing, *(["a condition"] if field.condition else [])]
         return Operand(field.text, tuple(unset), tuple(variable.strip("${}") for variable in open_))
 
-    def is_unset(self, part: WordPart) -> bool:
-        """Whether a part is a variable that neither the script nor anybody else sets."""
-        if not isinstance(part, Variable) or part.default is not None or not _nameable(part.name):
-            return False
-        name = part.name
-        return name not in self.given and name not in self.branched and name not in self.script.values
-
     def condition_text(self, on: tuple[str, ...], line: int) -> str:
         """What is said of a value that is set under an open condition."""
-        names = [name for name in on if _nameable(name)]
+        names = [name for name in on if nameable(name)]
         given = " or ".join(f"--var {name}=..." for name in names[:2])
         return f"set on line {line} under a condition" + (f" that {given} decides" if given else "")
 
@@ -222,6 +316,8 @@ class _Expander:
             fields = list(self.fields(assignment.value))
         else:
             fields = [self.joined(assignment.value)]
+        if isinstance(assignment.value, tuple) and not condition and self.keyed(name, fields):
+            return
         before = values.get(name, [])
         if assignment.append and isinstance(assignment.value, Word) and before:
             last = before[-1]
@@ -244,141 +340,12 @@ class _Expander:
         if document.target is None:
             return
         name = self.joined(document.target).text
+        self.scripts[name.removeprefix("./")] = document
         text, line = document.text, document.line
         if not document.quoted:
             parts = WordReader(text, self.script.name, line).quoted("\0")
             text = self.joined(Word(tuple(parts), line, quoted=True)).text
         self.script.documents[name] = Here(text, line, condition)
-
-    def fields(self, words: Iterable[Word]) -> Iterator[Field]:
-        """Words with their variables filled in; unquoted values fall apart at blanks."""
-        for word in words:
-            whole = self.whole(word)
-            if whole is not None:
-                yield from whole
-                continue
-            joined = self.joined(word)
-            if word.quoted or not any(isinstance(part, Variable) for part in word.parts):
-                yield joined
-            else:
-                yield from joined.split()
-
-    def whole(self, word: Word) -> list[Field] | None:
-        """The items of a word that is just ``"${ARRAY[@]}"`` or ``$@``."""
-        if len(word.parts) != 1 or not isinstance(word.parts[0], Variable):
-            return None
-        part = word.parts[0]
-        if part.name in _ARGUMENTS and part.name not in self.given:
-            self.arguments(part)
-            return []
-        if part.index in _ARGUMENTS and part.name not in self.given and self.known(part.name):
-            items = self.script.values[part.name]
-            self.grow(sum(len(item.text) for item in items), part.line)
-            return items if part.quoted else [piece for item in items for piece in item.split()]
-        return None
-
-    def joined(self, word: Word) -> Field:
-        """A word as one field."""
-        pieces: list[TextPiece] = []
-        missing: list[str] = []
-        for part in word.parts:
-            field = self.part(part)
-            pieces += field.pieces
-            missing += field.missing
-        self.grow(sum(len(piece.text) for piece in pieces), word.line)
-        return Field(tuple(pieces) or (TextPiece("", word.line),), tuple(dict.fromkeys(missing)))
-
-    def part(self, part: WordPart) -> Field:
-        match part:
-            case Literal(text, line):
-                return Field((TextPiece(text, line),))
-            case Unexpanded(text, line):
-                return Field((TextPiece(text, line),), (text,))
-            case ArithmeticExpansion(text, line):
-                number = self.computed(text, line)
-                shown = f"$(({text}))"
-                missing = (shown,) if number is None else ()
-                return Field((TextPiece(shown if number is None else str(number), line),), missing)
-        return self.variable(part)
-
-    def variable(self, part: Variable) -> Field:
-        """The value of a variable, or what stands for it; as it is written where it is not known."""
-        known, line = self.value(part), part.line
-        if part.operator in (":+", "+") and part.default is not None and part.name not in self.branched:
-            filled = known is not None and (bool(known.text) or part.operator == "+")
-            return self.joined(part.default) if filled else Field((TextPiece("", line),))
-        if known is not None and (known.text or not part.operator.startswith(":")):
-            return known
-        if part.default is not None and part.name not in self.branched:
-            field = self.joined(part.default)
-            if part.operator in (":=", "=") and _nameable(part.name):
-                self.script.values[part.name] = [field]
-            return field
-        if part.name in _ARGUMENTS:
-            return self.arguments(part)
-        index = f"[{part.index}]" if part.index else ""
-        shown = f"${{{part.name}{index}}}"
-        if part.name in self.branched:
-            self.script.reasons[shown] = self.branched[part.name]
-        return Field((TextPiece(shown, line),), (shown,))
-
-    def value(self, part: Variable) -> Field | None:
-        """What is given or set for a variable; None if nothing is known of it."""
-        name, line = part.name, part.line
-        if name in self.given:
-            return Field((TextPiece(self.given[name], line),))
-        if not self.known(name):
-            return None
-        items = self.script.values[name]
-        if part.index.isdigit() and len(part.index) < 6:
-            items = items[int(part.index) : int(part.index) + 1]
-        elif part.index not in ("", "@", "*"):
-            items = []
-        elif not part.index:
-            items = items[:1]
-        if not items:
-            return None
-        pieces = [piece for item in items for piece in (TextPiece(" ", line), *item.pieces)][1:]
-        return Field(tuple(pieces), tuple(m for item in items for m in item.missing))
-
-    def arguments(self, part: Variable) -> Field:
-        """What the script is called with: nothing that its text could tell."""
-        self.remark(part.line, f"what the script is called with (${part.name}) is not known")
-        return Field((TextPiece("", part.line),))
-
-    def known(self, name: str) -> bool:
-        """Whether the script says what a variable is, without a condition."""
-        return name in self.script.values and name not in self.branched
-
-    def computed(self, text: str, line: int) -> int | None:
-        """The value of integer arithmetic, or None where the text does not tell."""
-        if len(text) > LONGEST:
-            return None
-        filled = self.joined(Word(tuple(self.inside_arithmetic(text, line)), line))
-        if filled.missing or filled.condition:
-            return None
-        return evaluate_arithmetic(
-            arithmetic_words(filled.text), lambda name: self.variable(Variable(name, 0, True)).text
-        )
-
-    def inside_arithmetic(self, text: str, line: int) -> Iterator[WordPart]:
-        """The parts of the inside of ``$((...))``."""
-        if '"' not in text and "\\" not in text:
-            yield from WordReader(text, self.script.name, line, depth=1).quoted("\0")
-
-    def grow(self, amount: int, line: int) -> None:
-        """Counts what is filled in; a script that doubles its variables again and again is refused."""
-        self.size += amount
-        if self.size > _MOST:
-            raise syntax_problem(
-                self.script.name, line, f"the variables of this script hold more than {_MOST:,} characters"
-            )
-
-    def remark(self, line: int, text: str) -> None:
-        """Something to know of the script, once."""
-        said = f"{self.script.name}:{line}: {text}"
-        if said not in self.script.remarks:
-            self.script.remarks.append(said)
 
 
 def _check_given(given: Mapping[str, str], text: str) -> None:
@@ -394,6 +361,6 @@ def _check_given(given: Mapping[str, str], text: str) -> None:
         raise ScenarioError(*problems)
 
 
-def _nameable(name: str) -> bool:
-    """Whether --var can say it: a name, or the number of an argument."""
-    return name.isidentifier() or name.isdecimal()
+def _unescaped(text: str) -> str:
+    """The text of a here-document whose variables count: those of the script inside have a backslash."""
+    return re.sub(r"\\([$`\\])", r"\1", text)

@@ -44,7 +44,7 @@ class Field:
         words: list[Field] = []
         current: list[TextPiece] = []
         for text, line, condition in self.pieces:
-            for index, part in enumerate(_at_blanks(text)):
+            for index, part in enumerate([text] if text in self.missing else _at_blanks(text)):
                 if index and current:
                     words.append(Field(tuple(current), self.missing))
                     current = []
@@ -98,6 +98,8 @@ class Script:
     """The files that it writes itself."""
     sourced: str = ""
     """The last file that it reads besides."""
+    submitted: list[Field] = field(default_factory=list)
+    """Options of the command that hands a script to a scheduler."""
     skipped: set[str] = field(default_factory=set)
     """Variables that are set where nothing runs."""
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from simcluster.deferred_dataclass import dataclass
 from simcluster.foreign.reading.shell.conditions import Truth, conjunction, disjunction, negated
 
@@ -28,6 +31,14 @@ class ControlFlow:
         self.blocks: list[_Block] = []
         self.status: Truth = None
         self.asked: tuple[str, ...] = ()
+
+    @contextmanager
+    def inside(self, *, sure: bool, on: tuple[str, ...]) -> Iterator[None]:
+        """Blocks of a function, or of another script; ``sure``: whether that is come to."""
+        around = len(self.blocks)
+        self.blocks.append(_Block("inner", runs=True if sure else None, on=on))
+        yield
+        del self.blocks[around:]
 
     def runs(self, joined: str) -> Truth:
         """Whether a command runs that stands behind ``joined`` (``&&``, ``||``, or anything else)."""
@@ -56,17 +67,19 @@ class ControlFlow:
         self.asked = tuple(dict.fromkeys([*(self.asked if joins else ()), *asked])) if result is None else ()
         self.status = result
 
-    def keyword(self, name: str, joined: str) -> None:
-        """Opens, closes or changes a block."""
+    def keyword(self, name: str, joined: str, *, surely: bool = False) -> None:
+        """Opens, closes or changes a block; ``surely``: whether what stands in a loop runs, once at least."""
         top = self.blocks[-1] if self.blocks else None
         if name in _CLOSED.values():
             reached = {"&&": self.status, "||": negated(self.status)}.get(joined, True)
-            runs = None if name == "loop" else True
+            runs = None if name == "loop" and not surely else True
             self.blocks.append(_Block(name, reached, runs, on=self.asked if joined else ()))
         elif top is not None and _CLOSED.get(name) == top.kind:
             self.blocks.pop()
         elif top is not None and top.kind == "if" and name == "then":
             self.branch(self.status, self.asked)
+        elif top is not None and top.kind == "loop" and name == "do" and self.status is False:
+            top.runs = False
         elif top is not None and top.kind == "if" and name in ("elif", "else"):
             top.runs = negated(top.done)
         if name not in ("}", ")"):

@@ -8,15 +8,14 @@ from collections.abc import Iterable, Sequence
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import Problem, ScenarioError
 from simcluster.foreign.reading.flag import Flag, one_line
+from simcluster.foreign.reading.shell.batch import batch_fields
 from simcluster.foreign.reading.shell.field import Command, Field, Script, TextPiece
 
 _NUMBER = re.compile(r"-[0-9.]")
-_TELLING = ("echo", "printf", "cat")
+_TELLING = ("echo", "printf", "cat", "set")
 _PROGRAM = re.compile(r"\.py$")
 _LIST = re.compile(r"\[[@*]\]|(?:arg|arguments|option|opt|flag|param)s?\}$", re.I)
 """Variables that hold arguments, by their brackets or their names."""
-
-_BATCH = re.compile(r"#(?:SBATCH|BSUB|PBS)\s+(.*)")
 
 
 @dataclass(frozen=True)
@@ -56,14 +55,14 @@ def find_launch(script: Script, text: str, marks: frozenset[str], noun: str) -> 
                 else "say with --var what decides which one runs, or keep one in a copy of the script",
             )
         )
-    batch = flags_of_fields(_batch_lines(text), script)
+    batch = flags_of_fields(batch_fields(text, script), script)
     if distinct:
         command = next(iter(distinct.values()))
         _strays(script, commands, command)
-        return _launch([command.fields], batch, script)
+        return launch_of_words([command.fields], batch, script)
     loose = [tuple(command.fields) for command in commands]
     loose += [tuple(p for value in values for p in value.split()) for values in script.values.values()]
-    launch = _launch(loose, batch, script)
+    launch = launch_of_words(loose, batch, script)
     if not marks & {flag.name for flag in launch.arguments}:
         hint = f"expected a command with flags such as {', '.join(sorted(marks)[:3])}"
         if script.sourced:
@@ -74,7 +73,7 @@ def find_launch(script: Script, text: str, marks: frozenset[str], noun: str) -> 
     return launch
 
 
-def _launch(parts: Iterable[Sequence[Field]], batch: list[Flag], script: Script) -> Launch:
+def launch_of_words(parts: Iterable[Sequence[Field]], batch: list[Flag], script: Script) -> Launch:
     """In each part, what stands before the program is the launcher's, and the rest the program's."""
     launcher, arguments, program = batch, list[Field](), None
     for fields in parts:
@@ -121,7 +120,7 @@ def flags_of_fields(fields: Iterable[Field], script: Script) -> list[Flag]:
             current, values, head = None, [], ""
             where = f"{script.name}:{field.line}"
             flags.append(Flag(text, None, text, where, one_line(_unset(text, script), 200)))
-        elif current is not None:
+        elif current is not None and (text.strip() or not values):
             values.append(field)
     close()
     return flags
@@ -164,17 +163,6 @@ def _opened(fields: Sequence[Field]) -> Iterable[Field]:
                 yield Field((TextPiece(stripped, piece.line, piece.condition),), piece.missing)
         else:
             yield field
-
-
-def _batch_lines(text: str) -> list[Field]:
-    """The words of the comments by which a scheduler is told of nodes and tasks."""
-    fields = []
-    for number, line in enumerate(text.splitlines(), 1):
-        match = _BATCH.match(line.strip())
-        if match:
-            words = match[1].partition(" #")[0].split()
-            fields += [Field((TextPiece(word, number),)) for word in words]
-    return fields
 
 
 def _strays(script: Script, commands: Sequence[Command], launch: Command) -> None:

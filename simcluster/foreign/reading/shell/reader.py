@@ -34,11 +34,17 @@ def read_statements(text: str, name: str, line: int = 1, depth: int = 0) -> Iter
     return _Reader(text, name, line, depth).statements()
 
 
+def read_on_one_line(text: str, name: str, line: int) -> Iterator[Statement | Keyword]:
+    """The commands and keywords of another file, all on the line of the one that reads it."""
+    return _ReaderOnOneLine(text, name, line).statements()
+
+
 class _Reader(WordReader):
     def __init__(self, text: str, name: str, line: int = 1, depth: int = 0) -> None:
         super().__init__(text, name, line, depth)
         self.cases = 0
         self.in_pattern = False
+        self.loop_word = ""
         self.target: Word | None = None
         self.waiting: list[tuple[Word, bool]] = []
         self.documents: list[HereDocument] = []
@@ -93,6 +99,11 @@ class _Reader(WordReader):
             if _opens_patterns(words):
                 self.in_pattern = True
                 return words
+            if len(words) == 3 and [w.literal for w in words if isinstance(w, Word)][::2] == [
+                "function",
+                "{",
+            ]:
+                return words
 
     def sign(self) -> Word:
         """``&&``, ``||``, a bracket or a comparison inside ``[[ ]]``."""
@@ -144,7 +155,8 @@ class _Reader(WordReader):
             if word == "!":
                 negated = not negated
             elif word in _LOOPS:
-                yield Keyword("loop", first.line, joined)
+                self.loop_word = word
+                yield Keyword("loop", first.line, joined, _items(words) if word == "for" else ())
                 joined = ""
                 if word in ("for", "select"):
                     yield from self.loop(words[1:])
@@ -159,6 +171,8 @@ class _Reader(WordReader):
                 joined = ""
             elif word not in _SKIPPED:
                 break
+            elif word == "do" and self.loop_word == "while":
+                yield Keyword("do", first.line)
             words = words[1:]
         documents, self.documents = tuple(self.documents), []
         if words:
@@ -168,7 +182,9 @@ class _Reader(WordReader):
         """``for NAME in ...`` sets NAME to what only a run would tell."""
         if words and isinstance(words[0], Word) and _NAME.fullmatch(words[0].literal):
             line = words[0].line
-            value = Word((Unexpanded(f"${words[0].literal}", line),), line)
+            items = _items([words[0], *words])
+            open_ = Word((Unexpanded(f"${{{words[0].literal}}}", line),), line)
+            value = items[0] if len(items) == 1 else open_
             yield Statement((Assignment(words[0].literal, False, value, line),), (), line)
 
     def pattern(self) -> Keyword | None:
@@ -251,6 +267,15 @@ def _statement(
     return Statement(tuple(assignments), tuple(rest), first.line, joined, negated, documents)
 
 
+def _items(words: Sequence[Word | Assignment]) -> tuple[Word, ...]:
+    """What a loop goes over (``for NAME in a b c``), where all of it is written out."""
+    rest = words[2:]
+    if not rest or not isinstance(rest[0], Word) or rest[0].literal != "in":
+        return ()
+    items = _words(rest[1:])
+    return items if all(item.literal for item in items) else ()
+
+
 def _changed(set_: re.Match[str] | None, counted: re.Match[str] | None) -> tuple[str, str]:
     """The variable that arithmetic sets, and the expression of its new value."""
     if set_ is not None:
@@ -275,3 +300,17 @@ def _opens_patterns(words: Sequence[Word | Assignment]) -> bool:
 
 def _words(words: Sequence[Word | Assignment]) -> tuple[Word, ...]:
     return tuple(word if isinstance(word, Word) else assignment_word(word) for word in words)
+
+
+class _ReaderOnOneLine(_Reader):
+    """Reads a text whose lines all count as the first."""
+
+    @property
+    def line(self) -> int:
+        """The one line."""
+        line: int = self._line
+        return line
+
+    @line.setter
+    def line(self, line: int) -> None:
+        self._line = self.__dict__.get("_line", line)

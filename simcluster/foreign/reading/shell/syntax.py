@@ -102,8 +102,9 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """A word of the shell's own: ``if``, ``then``, ``elif``, ``else``, ``fi``, ``loop``, ``done``, ``case``,
-    ``pattern``, ``esac``, ``{``, ``}``, ``(``, ``)``; ``words`` are those of a case and of its patterns.
+    """A word of the shell's own: ``if``, ``then``, ``elif``, ``else``, ``fi``, ``loop``, ``do``, ``done``,
+    ``case``, ``pattern``, ``esac``, ``{``, ``}``, ``(``, ``)``; ``words`` are those of a case and of its
+    patterns, and what a loop goes over.
     """
 
     name: str

@@ -177,6 +177,8 @@ class WordReader:
             start = self.at
             self.skip_arithmetic()
             return ArithmeticExpansion(self.text[start + 2 : self.at - 2], line)
+        if self.here() == "[":
+            return ArithmeticExpansion(self.closed("[", "]"), line)
         if self.here() == "(":
             return Unexpanded(f"$({self.closed('(', ')')})", line)
         if self.here() == "{":

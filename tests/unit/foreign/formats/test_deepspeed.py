@@ -217,3 +217,42 @@ def test_autocast(config, compute):
 
 def test_muon():
     assert read(MICRO | {"optimizer": {"type": "Muon"}}).data["training"]["optimizer"]["kind"] == "muon"
+
+
+@pytest.mark.parametrize(("written", "stage"), [(True, 1), (False, 0)])
+def test_the_switch_of_old_files_is_stage_1(written, stage):
+    found = read(
+        {
+            "train_batch_size": 16,
+            "train_micro_batch_size_per_gpu": 1,
+            "fp16": {"enabled": True},
+            "zero_optimization": written,
+        }
+    )
+    assert found.data["parallel"]["optimizer_sharding"] == {"zero": stage}
+
+
+@pytest.mark.parametrize(("every", "aloud"), [(1, False), (2, True)])
+def test_checkpoints_of_a_pipeline_are_recomputation(every, aloud):
+    found = read(
+        {
+            "train_batch_size": 16,
+            "train_micro_batch_size_per_gpu": 1,
+            "pipeline": {"activation_checkpoint_interval": every},
+        }
+    )
+    assert found.data["parallel"]["recompute"] == {"layers": "all"}
+    fates = [each.status for each in found.untranslated if "interval" in each.flag.name]
+    assert (TranslationStatus.UNSUPPORTED in fates) == aloud
+
+
+def test_adam_of_the_host_is_adam():
+    found = read(
+        {
+            "train_batch_size": 16,
+            "train_micro_batch_size_per_gpu": 1,
+            "optimizer": {"type": "DeepSpeedCPUAdam", "params": {"lr": 1e-4}},
+        }
+    )
+    assert found.data["training"]["optimizer"]["kind"] == "adamw"
+    assert not [each for each in found.untranslated if each.status is TranslationStatus.UNSUPPORTED]

@@ -82,9 +82,19 @@ def test_how_layers_are_recomputed():
             False,
         ),
         ({r".*_norm": True}, ["layers.*.attention.norm", "layers.*.mlp.norm"], False),
-        ({r"feed_forward\.mul": [4, 4]}, ["layers.*.mlp.activation"], True),
+        ({r"feed_forward\.mul": [2, 1]}, ["layers.{0,1,16}.mlp.activation"], False),
+        ({r"feed_forward\.mul": [2, 1, 1]}, ["layers.*.mlp.activation"], True),
+        (
+            {r"feed_forward\.mul": True, r"feed_forward\.w1\.reshape": False},
+            ["layers.*.mlp.activation"],
+            False,
+        ),
+        ({r"attention_norm": False}, None, False),
+        ([2, 0], ["layers.{0,1}.mlp.activation"], False),
+        ([16, 16], ["layers.*.mlp.activation"], False),
+        ([0, 0], None, False),
         (["something"], None, True),
-        (7, None, True),
+        (1, ["layers.{0,16}.mlp.activation"], False),
     ],
 )
 def test_selective_recomputation(select, operators, aloud):
@@ -182,7 +192,7 @@ def test_number_formats():
 
 
 def test_other_families_are_listed():
-    found = read(model__model_config__type="BaichuanConfig")
+    found = read(model__model_config__type="SomethingConfig")
     assert listed(found, "model_config.type") == [TranslationStatus.UNSUPPORTED]
 
 
@@ -220,3 +230,51 @@ def test_layers_are_interleaved_in_chunks():
     else:
         assert overlap is None
     assert "overlap" not in read(model__model_config__fine_grain_interleave=1).data["parallel"]
+
+
+def test_operators_of_layers_of_experts_are_recomputed():
+    experts = {"num_experts": 8, "moe_intermediate_size": 64, "num_experts_per_tok": 2}
+    said = {f"model__model_config__{name}": value for name, value in experts.items()}
+    found = read(recompute_config__recompute=False, recompute_config__select_recompute=True, **said)
+    assert found.data["parallel"]["recompute"]["operators"] == ["layers.*.mlp.experts.activation"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    [
+        ("PanguAlphaConfig", {"query_layer": True, "positions": "learned", "bias": True, "norm": "layer"}),
+        ("BloomConfig", {"positions": "alibi", "embedding_norm": True, "activation": "gelu"}),
+        ("QwenConfig", {"qkv_bias": True, "activation": "swiglu"}),
+    ],
+)
+def test_types_have_the_layers_of_their_family(kind, model):
+    found = read(model__model_config__type=kind)
+    assert {name: found.data["model"].get(name) for name in model} == model
+    assert TranslationStatus.UNSUPPORTED not in listed(found, "model_config.type")
+
+
+def test_rates_of_dropout_by_other_names():
+    said = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.2, "embedding_dropout_prob": 0.3}
+    model = read(**{f"model__model_config__{name}": rate for name, rate in said.items()}).data["model"]
+    rates = [model[name] for name in ("dropout", "attention_dropout", "embedding_dropout")]
+    assert rates == [0.1, 0.2, 0.3]
+    both = read(model__model_config__dropout_rate=0.1).data["model"]
+    assert both["dropout"] == both["attention_dropout"] == 0.1
+
+
+def test_auto_leaves_an_axis_open():
+    with pytest.raises(ScenarioError, match="how many hosts"):
+        read(parallel_config__data_parallel="auto")
+    with pytest.raises(ScenarioError, match="leaves it to a search"):
+        read(parallel_config__model_parallel="auto")
+
+
+def test_micro_batches_of_a_pipeline_replace_nothing():
+    found = read(runner_config__gradient_accumulation_steps=1)
+    assert not [remark for remark in found.remarks if "replaces" in remark]
+
+
+def test_programs_are_not_read():
+    text = "import mindspore\nmindspore.set_auto_parallel_context(pipeline_stages=2)\n"
+    with pytest.raises(ScenarioError, match="this is a Python program"):
+        translate_file(importer("mindformers"), text, "train.py", UserAdditions())

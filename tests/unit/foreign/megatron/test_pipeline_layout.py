@@ -26,6 +26,7 @@ def read(arguments, text=BASE):
         ("'Et*4|(tttt|)*2t*4L'", [4, 4, 4, 4], None),
         ("'Et*3|(tt|)*6tL'", [[3, 2, 2, 2], [2, 2, 2, 1]], 2),
         ("'E|(ttt|)*2,(tt|)*4,ttL'", [[0, 3, 3, 2], [2, 2, 2, 2]], 2),
+        ("'Et*4|ttt|ttt|(tt|)*3,m|L'", [[4, 3, 3, 2], [2, 1, 1, 0]], 2),
     ],
 )
 def test_layouts(layout, stages, chunks):
@@ -102,3 +103,48 @@ def test_arguments_in_a_yaml_file():
     assert found.data["training"] == read("").data["training"]
     (unknown,) = [entry for entry in found.untranslated if entry.status is TranslationStatus.UNKNOWN]
     assert unknown.flag.where == f"run.sh:{len(text.splitlines())}"
+
+
+CONFIGURATION = """
+language_model:
+  num_layers: 24
+  hidden_size: 1024
+  num_attention_heads: 16
+  num_query_groups: 4
+  kv_channels: null
+  activation_func: swiglu
+  gated_linear_unit: False
+  add_bias_linear: False
+  hidden_dropout: 0.0
+  attention_dropout: 0.0
+model_parallel:
+  tensor_model_parallel_size: 2
+  sequence_parallel: True
+  bf16: True
+  fp16: False
+micro_batch_size: 2
+global_batch_size: 128
+rampup_batch_size: [32, 32, 65324160]
+seq_length: 4096
+position_embedding_type: rope
+untie_embeddings_and_output_weights: True
+vocab_size: 32000
+strange: 1
+"""
+
+
+def test_a_file_for_yaml_cfg():
+    given = UserAdditions("dgx-h100", 1)
+    found = translate_file(importer("megatron"), CONFIGURATION, "gpt_config.yaml", given)
+    model = found.data["model"]
+    assert (model["activation"], model["kv_heads"], model["bias"], model["tied"]) == (
+        "swiglu",
+        4,
+        False,
+        False,
+    )
+    assert found.data["parallel"]["mesh"] == {"data": 4, "tensor": 2}
+    assert found.data["training"]["precision"]["compute"] == "bf16"
+    assert found.origins["model.layers"].where == "gpt_config.yaml:3"
+    unknown = [each.flag.name for each in found.untranslated if each.status is TranslationStatus.UNKNOWN]
+    assert unknown == ["--strange"]

@@ -76,6 +76,22 @@ def test_growing_circles_end():
 
 def test_the_environment_is_not_read(monkeypatch):
     monkeypatch.setenv("SIZE", "4096")
-    found, missing = follow_references({}, ("x",), "${oc.env:SIZE,1}")
+    assert follow_references({}, ("x",), "${oc.env:SIZE,1}") == (1, "")
+    found, missing = follow_references({}, ("x",), "${oc.env:SIZE}")
     assert found is None
-    assert "leaves open what ${oc.env:SIZE,1} is" in missing
+    assert "leaves open what ${oc.env:SIZE} is" in missing
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("${oc.env:LR,1.6e-4}", 1.6e-4),
+        ("${oc.env:LR, 4}", 4),
+        ("${oc.decode:${oc.env:N,2}}", 2),
+        ("${oc.env:ON,true}", True),
+        ("${oc.env:WORD,'a'}", "a"),
+    ],
+)
+def test_variables_of_the_environment_have_their_defaults(text, value):
+    assert follow_references(DATA, ("model", "x"), text) == (value, "")
+    assert follow_references(DATA, ("model", "x"), "${oc.env:LR}")[1]

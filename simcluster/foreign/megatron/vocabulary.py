@@ -1,0 +1,74 @@
+"""The rows of the embedding that Megatron's arguments ask for: as given, or as many as the tokenizer has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simcluster.foreign.translation import Facts
+
+PROGRAM = "program"
+"""The fact that holds the name of the program, in small letters."""
+
+_ROWS: Mapping[str, int] = {
+    "gpt2bpetokenizer": 50257,
+    "llama2tokenizer": 32000,
+    "bertwordpiecelowercase": 30522,
+    "bertwordpiececase": 28996,
+}
+"""Rows of the tokenizers that have only one vocabulary."""
+
+_PATCHED: Mapping[str, int] = {"qwen2tokenizer": 151643, "llama3tokenizer": 128000}
+"""Rows of tokenizers of Pai-Megatron-Patch, to which ``--extra-vocab-size`` is added (from memory)."""
+
+_OF_PROGRAMS: Mapping[str, str] = {
+    "pretrain_gpt": "gpt2bpetokenizer",
+    "pretrain_gpt2": "gpt2bpetokenizer",
+    "pretrain_bert": "bertwordpiecelowercase",
+    "pretrain_t5": "bertwordpiecelowercase",
+}
+"""Tokenizers that programs of Megatron take unless told otherwise (their ``args_defaults``)."""
+
+
+def state_vocabulary(facts: Facts) -> None:
+    """States the rows of the embedding: as padded, as given, or as many as the tokenizer has."""
+    if "padded_vocab" in facts.known:
+        flag = facts.flag("padded_vocab")
+        facts.replace("model.vocab", facts.get("padded_vocab"), flag)
+        facts.replace("vocabulary_multiple", 1, flag)
+        facts.remark(f"{flag}: parameter counts include the padding of the vocabulary")
+    if "tokenizer" in facts.known:
+        flag = facts.flag("tokenizer")
+        rows = _ROWS.get(facts.get("tokenizer").lower())
+        facts.say_if(rows is not None and "model.vocab" not in facts.known, "model.vocab", rows, flag, "")
+    _patched(facts)
+    if not any("tokenizer" in flag.name for flag in facts.flags):
+        _of_program(facts)
+    facts.default(
+        "vocabulary_multiple", 128, "Megatron's default padding to multiples of 128 per tensor rank"
+    )
+
+
+def _patched(facts: Facts) -> None:
+    """Pai-Megatron-Patch's tokenizers, with the rows that a script adds to them."""
+    if "patched_tokenizer" not in facts.known:
+        facts.drop_effectless(("extra_vocab",), "without --patch-tokenizer-type")
+        return
+    name, flag = facts.get("patched_tokenizer"), facts.drop("patched_tokenizer")
+    rows, more = _PATCHED.get(name.lower()), facts.get("extra_vocab", 0)
+    if "extra_vocab" in facts.known:
+        facts.absorb(facts.drop("extra_vocab"))
+    if rows is None or "model.vocab" in facts.known:
+        facts.effectless(flag)
+        return
+    facts.say("model.vocab", rows + more, flag)
+    facts.remark(f"vocabulary: {rows:,} of {name} (from memory) + {more:,} = {rows + more:,}")
+
+
+def _of_program(facts: Facts) -> None:
+    """The vocabulary of the tokenizer that the program takes where no argument names one."""
+    program = facts.get(PROGRAM, "")
+    tokenizer = _OF_PROGRAMS.get(program)
+    if tokenizer is not None and "model.vocab" not in facts.known:
+        rows = _ROWS[tokenizer]
+        facts.default("model.vocab", rows, f"{program}.py's default tokenizer has {rows} rows")
+        facts.remark(f"vocabulary: {rows:,}, that of the tokenizer which {program}.py takes by default")
