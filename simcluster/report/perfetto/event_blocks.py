@@ -40,7 +40,7 @@ BLOCK = 8192
 WAITS = "waits of compute"
 """The thread that says what the compute stream stood still for."""
 
-HELD = 100_000
+MOST_KEPT = 100_000
 """Spans of a class up to which its text is kept for the next class: some 40 MB."""
 
 _PID = b"\x01"
@@ -111,7 +111,7 @@ def _grouped(run: Run, classes: Iterable[int]) -> Iterator[tuple[list[int], _Eve
     alike: list[int] = []
     known: _Events | None = None
     for index in classes:
-        if known is not None and len(known.spans) > HELD:
+        if known is not None and len(known.spans) > MOST_KEPT:
             yield alike, known
             known = None  # before the next ones are made: they are large
         events = _Events.of(run, index)
