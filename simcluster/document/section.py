@@ -128,6 +128,9 @@ class Section(BaseModel):
     numbers; an integer is accepted where a number is wanted, a list where a tuple or a set is. Descriptions
     of fields are their attribute docstrings, looked up when a schema is written. Other names are given as
     ``Field(validation_alias=AliasChoices("its_name", "other_name"))``; both stand in the JSON schema.
+
+    A section as another's default is ``Its.model_construct()``: ``Its()`` would build its schema, which takes
+    milliseconds, wherever the other is defined.
     """
 
     model_config = ConfigDict(

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from simcluster.draw.svg import FONT, Canvas, ticks
     from simcluster.draw.svg_bars import LIMIT, Stack, stacked_bars_svg
     from simcluster.draw.svg_timeline import TimelineBlock, timeline_svg
+    from simcluster.draw.table_column import Column, quantities
     from simcluster.draw.text_bars import text_bar, text_legend, wrap_items
-    from simcluster.draw.text_tables import Cell, Column, csv_text, quantities, text_table
+    from simcluster.draw.text_tables import Cell, csv_text, text_table
     from simcluster.draw.tier_diagram import Box, BoxRow, Connection, tier_diagram_svg, use_colour
     from simcluster.draw.tone import (
         BLUE,
@@ -63,7 +64,8 @@ else:
             "svg_bars": "LIMIT Stack stacked_bars_svg",
             "svg_timeline": "TimelineBlock timeline_svg",
             "text_bars": "text_bar text_legend wrap_items",
-            "text_tables": "Cell Column csv_text quantities text_table",
+            "table_column": "Column quantities",
+            "text_tables": "Cell csv_text text_table",
             "tier_diagram": "Box BoxRow Connection tier_diagram_svg use_colour",
             "tone": "BLUE GREEN GREY OLIVE ORANGE PINK PURPLE RED TEAL YELLOW BarPart Tone "
             "sum_of_parts with_ascii_glyphs",

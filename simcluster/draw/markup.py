@@ -7,7 +7,7 @@ from html import escape
 
 from simcluster import units
 from simcluster.draw.svg import FONT
-from simcluster.draw.text_tables import Column
+from simcluster.draw.table_column import Column
 from simcluster.draw.tone import Tone
 
 _PLAIN = "border:0;background:none;vertical-align:top"

@@ -13,7 +13,7 @@ from rich.text import Text
 from simcluster.draw.markup import Markup, html_table, preformatted
 from simcluster.draw.screen import render_text
 from simcluster.draw.svg import FONT
-from simcluster.draw.text_tables import Column
+from simcluster.draw.table_column import Column
 from simcluster.draw.tone import GREEN, RED, YELLOW
 
 _COLOURS = {"red": RED.colour, "green": GREEN.colour, "yellow": YELLOW.colour}

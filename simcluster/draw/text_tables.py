@@ -10,27 +10,12 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from simcluster.deferred_dataclass import dataclass
+from simcluster.draw.table_column import Column
 
 Cell = str | Text
 
 _LEAST_TEXT = 16
 """Cells to which text that may wrap is narrowed at most: what is narrower still cannot be read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column: its title, whether it holds quantities (``7.96 s``), whether its text may wrap."""
-
-    title: str = ""
-    quantity: bool = False
-    wraps: bool = False
-    style: str = ""
-
-
-def quantities(*titles: str) -> list[Column]:
-    """A column of quantities for each title."""
-    return [Column(title, quantity=True) for title in titles]
 
 
 def csv_text(*rows: Iterable[object]) -> str:

@@ -12,7 +12,6 @@ from simcluster.engine.communication import NO_LINKS
 from simcluster.engine.implementation import Implementation, choose_implementation
 from simcluster.engine.pricing import PricedClasses, Workload
 from simcluster.engine.progress import Progress
-from simcluster.engine.reference import run_by_processes
 from simcluster.engine.timing import Timing
 from simcluster.errors import PlanError
 from simcluster.garbage import no_collection
@@ -55,9 +54,10 @@ def run_together(
             chosen = implementation or choose_implementation(
                 sum(workload.num_entries for workload in classes)
             )
-            timed = run_by_processes
             if chosen is Implementation.COMPILED:
                 from simcluster.engine.compiled import run_compiled as timed
+            else:
+                from simcluster.engine.reference import run_by_processes as timed
             return timed(classes, links, watched)
     except OverflowError:
         raise PlanError(

@@ -75,7 +75,7 @@ class ScenarioSpec(Section):
     parallel: ParallelSpec
     """The parallel plan."""
 
-    collectives: CollectivesSpec = CollectivesSpec()
+    collectives: CollectivesSpec = CollectivesSpec.model_construct()
     """Choice of collective algorithms."""
 
     job: JobSpec | None = None
@@ -89,7 +89,7 @@ class ScenarioSpec(Section):
     over its first ``run.steps``; its slowdown is relative to the same steps when it runs alone.
     """
 
-    run: RunSpec = RunSpec()
+    run: RunSpec = RunSpec.model_construct()
     """How many steps are simulated, and how."""
 
     expect: dict[Name, BoundSpec] = {}

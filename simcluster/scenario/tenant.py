@@ -35,13 +35,13 @@ class TenantWorkloadSpec(Section):
     parallel: ParallelSpec
     """The parallel plan; its mesh must have one rank for every device of the tenant's hosts."""
 
-    collectives: CollectivesSpec = CollectivesSpec()
+    collectives: CollectivesSpec = CollectivesSpec.model_construct()
     """Choice of collective algorithms."""
 
     job: Unsupported = None
     """A run over days: launch, checkpoints, failures."""
 
-    run: RunSpec = RunSpec()
+    run: RunSpec = RunSpec.model_construct()
     """The number of steps over which its figures are averaged."""
 
 

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from simcluster.workers.executor_choice import borrowed_executor, chosen_executor
     from simcluster.workers.inline import InlineExecutor
     from simcluster.workers.journal import Journal
+    from simcluster.workers.local_workers import local_executor, usable_cpus
     from simcluster.workers.ordered_map import parallel_map
-    from simcluster.workers.processes import WorkerProcesses, local_executor, usable_cpus
+    from simcluster.workers.processes import WorkerProcesses
 else:
     __getattr__ = exported_lazily(
         __name__,
@@ -25,8 +26,9 @@ else:
             "dask_executor": "LOCAL DaskExecutor",
             "inline": "InlineExecutor",
             "journal": "Journal",
+            "local_workers": "local_executor usable_cpus",
             "ordered_map": "parallel_map",
-            "processes": "WorkerProcesses local_executor usable_cpus",
+            "processes": "WorkerProcesses",
         },
     )
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from simcluster.errors import Problem, ScenarioError
 from simcluster.workers.dask_executor import LOCAL, DaskExecutor
-from simcluster.workers.processes import local_executor, usable_cpus
+from simcluster.workers.local_workers import local_executor, usable_cpus
 
 
 def chosen_executor(jobs: int | None, dask: str | None, num_items: int | None = None) -> Executor:

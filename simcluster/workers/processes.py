@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -16,19 +15,7 @@ from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
-from simcluster.workers.inline import InlineExecutor
 from simcluster.workers.interrupts import interrupts_blocked
-
-
-def usable_cpus() -> int:
-    """The processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def local_executor(jobs: int, num_items: int) -> Executor:
-    """So many processes, not more than there are items; where one is enough, none but this one."""
-    num_workers = min(jobs, num_items)
-    return InlineExecutor() if num_workers <= 1 else WorkerProcesses(num_workers)
 
 
 class WorkerProcesses(Executor):

@@ -6,6 +6,7 @@ import inspect
 import pickle
 from dataclasses import FrozenInstanceError, field, fields, replace
 from itertools import product
+from typing import ClassVar
 
 import pytest
 
@@ -39,11 +40,7 @@ def _both(options):
 
 
 def _own():
-    return {
-        name: copy.copy(value)
-        for name, value in vars(_Written).items()
-        if name not in ("__dict__", "__weakref__")
-    }
+    return {name: copy.copy(value) for name, value in _plain(_Written).items()}
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(k for k, v in options.items() if v))
@@ -109,3 +106,42 @@ def test_frozen_classes_with_slots_are_pickled_and_copied():
         assert vars(type(pickle.loads(pickle.dumps(value))))["__slots__"] == vars(type(value))["__slots__"]
         assert dataclasses.astuple(copy.deepcopy(value)) == dataclasses.astuple(value)
         assert dataclasses.asdict(pickle.loads(pickle.dumps(value))) == dataclasses.asdict(value)
+
+
+@pytest.mark.parametrize("slots", [False, True])
+@pytest.mark.parametrize("define", [dataclass, dataclasses.dataclass])
+def test_fields_of_bases_come_first_and_those_of_classes_are_none(define, slots):
+    class Base:
+        x: int
+        y: int = 1
+        about: ClassVar[str] = "base"
+
+    class Derived:
+        y: int = 2
+        z: int = field(default=3, init=False)
+
+    base = define(frozen=True, slots=slots)(Base)
+    derived = define(frozen=True, slots=slots)(type("Derived", (base,), dict(_plain(Derived))))
+    made = derived(5)
+    assert [f.name for f in fields(derived)] == ["x", "y", "z"]
+    assert (made.x, made.y, made.z, made.about) == (5, 2, 3, "base")
+    assert (derived.__match_args__, hasattr(made, "__dict__")) == (("x", "y"), not slots)
+    assert inspect.signature(derived).parameters["y"].default == 2
+
+
+def test_what_derives_from_a_frozen_class_may_keep_more():
+    class Further(Named):
+        """Not a dataclass itself."""
+
+    further = Further(5)
+    further.note = "kept"
+    assert further.note == "kept"
+    for change in (lambda: setattr(further, "x", 1), lambda: delattr(further, "name")):
+        with pytest.raises(FrozenInstanceError):
+            change()
+    del further.note
+    assert not hasattr(further, "note")
+
+
+def _plain(cls):
+    return {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}

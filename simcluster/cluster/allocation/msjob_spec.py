@@ -156,7 +156,7 @@ class ReplicaSpec(Section):
 class JobPartsSpec(Section):
     """What is run."""
 
-    runPolicy: RunPolicySpec = RunPolicySpec()  # noqa: N815
+    runPolicy: RunPolicySpec = RunPolicySpec.model_construct()  # noqa: N815
     """When it is over."""
 
     successPolicy: Literal["", "AllWorkers"] = ""  # noqa: N815

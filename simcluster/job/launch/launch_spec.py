@@ -81,7 +81,7 @@ class LaunchSpec(Section):
     heartbeats: bool = True
     """Whether workers send heartbeats (turned off by MS_DISABLE_HEARTBEAT)."""
 
-    retry: RetrySpec = RetrySpec()
+    retry: RetrySpec = RetrySpec.model_construct()
     """How long a worker waits before it tries to register again."""
 
     recovery: bool = False
@@ -117,7 +117,7 @@ class LaunchSpec(Section):
     lazy_inline: bool = True
     """Whether repeated blocks are compiled only once (@lazy_inline) instead of every instance."""
 
-    costs: StartCostsSpec = StartCostsSpec()
+    costs: StartCostsSpec = StartCostsSpec.model_construct()
     """Times of the parts of the start."""
 
     @property

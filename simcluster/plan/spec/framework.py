@@ -146,7 +146,7 @@ class FrameworkProfile(CatalogSection):
     because it needs a size, such as the number of tokens per expert. ``expert_exchange``: the host waits for
     the all-to-all of tokens, because it reads the received counts only afterwards."""
 
-    graphs: GraphsSpec = GraphsSpec()
+    graphs: GraphsSpec = GraphsSpec.model_construct()
     """How parts of the network that run as graphs are launched."""
 
     collective_call: Annotated[Duration | None, Phrase("{} of host time per collective".format)] = None
@@ -222,7 +222,7 @@ class FrameworkProfile(CatalogSection):
     copy travels, and a kernel transposes it where it arrives (one scale per tensor; copies with scales per
     block along the summed dim cannot be made of each other)."""
 
-    reduction: GradientReductionSpec = GradientReductionSpec()
+    reduction: GradientReductionSpec = GradientReductionSpec.model_construct()
     """How gradients are summed over the data-parallel ranks."""
 
     gather: WeightGathers = WeightGathers.OVERLAPPED
@@ -298,14 +298,14 @@ class FrameworkProfile(CatalogSection):
     tokens in place of keys and values (absorbed latent attention, as in DeepSeek-V3.2); ``masked``: ordinary
     latent attention computes all scores, and a mask hides those of other tokens."""
 
-    fused_softmax: FusedSoftmaxSpec = FusedSoftmaxSpec()
+    fused_softmax: FusedSoftmaxSpec = FusedSoftmaxSpec.model_construct()
     """In unfused attention: which scores are scaled, masked and normalised by one kernel, and what runs
     otherwise."""
 
     logits: LogitsFormat = LogitsFormat.COMPUTE
     """Number format in which the loss reads logits and saves them for its backward."""
 
-    storage: FrameworkMemorySpec = FrameworkMemorySpec()
+    storage: FrameworkMemorySpec = FrameworkMemorySpec.model_construct()
     """Memory beyond that of the tensors of the model: allocator, workspaces, buffers."""
 
     @model_validator(mode="after")

@@ -48,7 +48,7 @@ class InferenceSpec(Section):
     precision: FloatName = "bf16"
     """Number format of weights and activations."""
 
-    cache: CacheSpec = CacheSpec()
+    cache: CacheSpec = CacheSpec.model_construct()
     """The key-value cache."""
 
     decode_steps: Literal["all"] | PositiveInt = 5

@@ -87,13 +87,13 @@ class TrainingSpec(Section):
     seq_len: PositiveInt
     """Tokens per sequence."""
 
-    precision: PrecisionSpec = PrecisionSpec()
+    precision: PrecisionSpec = PrecisionSpec.model_construct()
     """fp32, tf32, fp16, bf16, fp8 or nvfp4, or each number format separately."""
 
-    optimizer: OptimizerSpec = OptimizerSpec()
+    optimizer: OptimizerSpec = OptimizerSpec.model_construct()
     """sgd, momentum, adam, adamw, lamb, muon, lazy_adam or ftrl, with its hyperparameters."""
 
-    routing: RoutingSpec = RoutingSpec()
+    routing: RoutingSpec = RoutingSpec.model_construct()
     """Distribution of tokens over the experts of a mixture: uniform, zipf:1.2, normal:0.3, or a histogram."""
 
     lora: LoraSpec | None = None
@@ -172,7 +172,7 @@ class ParallelSpec(Section):
     """Mode auto: dynamic_programming is optimal under its cost model; recursive_programming (if absent) is
     almost instant; sharding_propagation propagates from the operators that ``strategies`` configure."""
 
-    auto: AutoSpec = AutoSpec()
+    auto: AutoSpec = AutoSpec.model_construct()
     """Mode auto: cost model, weights and options of the search."""
 
     mesh: dict[Name, PositiveInt | Literal["auto"]]
@@ -206,7 +206,7 @@ class ParallelSpec(Section):
     """What to do with a dim that its ranks do not divide evenly: refuse the plan, or pad the dim, so that all
     ranks hold equally much, including padding."""
 
-    redistribution: RedistributionSpec = RedistributionSpec()
+    redistribution: RedistributionSpec = RedistributionSpec.model_construct()
     """How tensors are converted from one layout to another: by the shortest path, or as MindSpore infers it.
     """
 
@@ -219,7 +219,7 @@ class ParallelSpec(Section):
     """Parts of the network that run as graphs and are sharded by the layouts of their inputs and outputs, as
     with MindSpore's ``shard(fn, ...)``; all other operators are dispatched one by one."""
 
-    schedule: ScheduleSpec = ScheduleSpec()
+    schedule: ScheduleSpec = ScheduleSpec.model_construct()
     """The pipeline schedule."""
 
     copies: PositiveInt = Field(
@@ -253,10 +253,10 @@ class ParallelSpec(Section):
     """Parameters are stored on servers. The data-parallel workers of the mesh push gradients to them and pull
     weights from them, instead of reducing gradients among themselves."""
 
-    recompute: RecomputeSpec = RecomputeSpec()
+    recompute: RecomputeSpec = RecomputeSpec.model_construct()
     """Activation recomputation."""
 
-    offload: OffloadSpec = OffloadSpec()
+    offload: OffloadSpec = OffloadSpec.model_construct()
     """What is stored in host memory or on disks instead of on devices."""
 
     host: tuple[Name, ...] = ()
@@ -264,7 +264,7 @@ class ParallelSpec(Section):
     ``set_device("CPU")``: ``embedding.*.tokens``; ``*.update`` are optimizers (``Optimizer.target``). Values
     that only these use are stored in host memory; all others are copied."""
 
-    fusion: FusionSpec = FusionSpec()
+    fusion: FusionSpec = FusionSpec.model_construct()
     """Which gradients and weights share a collective; the framework's choice if absent."""
 
     comm_subgraph_reuse: StrictBool | StrictInt | None = Field(

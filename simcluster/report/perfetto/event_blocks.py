@@ -1,13 +1,13 @@
 """Trace events as JSON text, built by columns, a block at a time, class after class.
 
-Ranks of one class do the same at the same times, so the text of a class is made once, with a mark where the
-number of the process stands, and written once for each of its tracks.
+Ranks of one class do the same at the same times, and so may the next class, which loads other links. The text
+of all of them is made once, with a mark where the number of the process stands, and written for each track.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,9 @@ BLOCK = 8192
 WAITS = "waits of compute"
 """The thread that says what the compute stream stood still for."""
 
+MOST_KEPT = 100_000
+"""Spans of a class up to which its text is kept for the next class: some 40 MB."""
+
 _PID = b"\x01"
 """Stands for the number of a process where several have the same text; JSON holds no such character."""
 
@@ -56,20 +59,70 @@ def event_blocks_of(run: Run, ranks: Iterable[int] | None = None) -> Iterator[by
     }
     paired = {index for a, _, b, _ in chosen.neighbours for index in (a, b)}
     transfers: dict[int, _Ends] = {}
-    for index, members in chosen.by_class.items():
-        pids = [b"%d" % track.pid for track in members]
-        pid = pids[0] if len(pids) == 1 else _PID
-        writer = _Class(index, pid, run.recording.spans(index), run, names, owner)
-        for track in members:
-            yield writer.metadata(track, order[track.pid])
-        for block in writer.blocks():
-            if pid != _PID:
-                yield block
-            else:
-                yield from (block.replace(_PID, own_pid) for own_pid in pids)
-        if index in paired:
-            transfers[index] = _Ends(ends(writer.spans), writer.threads)
+    for alike, events in _grouped(run, chosen.by_class):
+        pids = {index: [b"%d" % track.pid for track in chosen.by_class[index]] for index in alike}
+        pid = pids[alike[0]][0] if sum(map(len, pids.values())) == 1 else _PID
+        writer = _Class(alike[0], pid, events, names, owner)
+        blocks: Iterable[bytes] = writer.blocks() if len(alike) == 1 else list(writer.blocks())
+        for index in alike:
+            for track in chosen.by_class[index]:
+                yield writer.metadata(track, order[track.pid])
+            for block in blocks:
+                if pid != _PID:
+                    yield block
+                else:
+                    yield from (block.replace(_PID, own_pid) for own_pid in pids[index])
+        if not paired.isdisjoint(alike):
+            transfers |= dict.fromkeys(alike, _Ends(ends(events.spans), writer.threads))
     yield from _arrows(chosen, transfers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Events:
+    """What a class did: its spans, what its compute stream waited for, its memory."""
+
+    spans: Table
+    waits: Table
+    memory: Table
+
+    @classmethod
+    def of(cls, run: Run, index: int) -> _Events:
+        """Those of a class of a run."""
+        return cls(
+            run.recording.spans(index), run.waits.among("class", index), run.memory.among("class", index)
+        )
+
+    def are_those_of(self, other: _Events) -> bool:
+        """Whether another class did the same at the same times."""
+        return all(
+            len(ours) == len(theirs)
+            and ours.names == theirs.names
+            and all(np.array_equal(ours[name], theirs[name]) for name in ours.columns if name != "class")
+            for ours, theirs in (
+                (self.spans, other.spans),
+                (self.waits, other.waits),
+                (self.memory, other.memory),
+            )
+        )
+
+
+def _grouped(run: Run, classes: Iterable[int]) -> Iterator[tuple[list[int], _Events]]:
+    """Classes that follow one another and did the same at the same times, and what they did."""
+    alike: list[int] = []
+    known: _Events | None = None
+    for index in classes:
+        if known is not None and len(known.spans) > MOST_KEPT:
+            yield alike, known
+            known = None  # before the next ones are made: they are large
+        events = _Events.of(run, index)
+        if known is not None and known.are_those_of(events):
+            alike.append(index)
+            continue
+        if known is not None:
+            yield alike, known
+        alike, known = [index], events
+    if known is not None:
+        yield alike, known
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +201,14 @@ class _Class:
 
     index: int
     pid: bytes
-    spans: Table
-    run: Run
+    events: _Events
     names: Sequence[str]
     owner: Ints
+
+    @property
+    def spans(self) -> Table:
+        """When everything ran."""
+        return self.events.spans
 
     @cached_property
     def threads(self) -> dict[str, int]:
@@ -251,7 +308,7 @@ class _Class:
 
     def _waits(self) -> Iterator[bytes]:
         """One slice per wait of the compute stream, named by its cause."""
-        waits = self.run.waits.among("class", self.index)
+        waits = self.events.waits
         tails = [b',"name":%b,"cat":"wait"}' % json_text(cause) for cause in waits.names["cause"]]
         for start in range(0, len(waits), BLOCK):
             part = slice(start, start + BLOCK)
@@ -263,22 +320,30 @@ class _Class:
 
     def _counters(self) -> Iterator[bytes]:
         """The bytes held under each category, and of all together, whenever they change."""
-        memory = self.run.memory.among("class", self.index)
+        memory = self.events.memory
         times, changes = memory["time"], memory["bytes"]
-        texts = np.array(json_microseconds(times), dtype=np.object_)
-        yield from self._counter("memory", texts, *level_changes(times, changes))
+        moments, numbers = _moments(times)
+        texts = np.array(json_microseconds(moments), dtype=np.object_)
+        rows, levels = level_changes(times, changes)
+        yield from self._counter("memory", texts, numbers[rows], levels)
         for number, category in enumerate(memory.names["category"]):
-            rows = np.flatnonzero(memory["category"] == number)
-            yield from self._counter(
-                f"memory {category}", texts[rows], *level_changes(times[rows], changes[rows])
-            )
+            chosen = np.flatnonzero(memory["category"] == number)
+            rows, levels = level_changes(times[chosen], changes[chosen])
+            yield from self._counter(f"memory {category}", texts, numbers[chosen[rows]], levels)
 
-    def _counter(self, name: str, times: NDArray[np.object_], rows: Ints, levels: Ints) -> Iterator[bytes]:
+    def _counter(self, name: str, texts: NDArray[np.object_], numbers: Ints, levels: Ints) -> Iterator[bytes]:
         head = b',\n{"ph":"C","pid":%b,"ts":' % self.pid
         middle = b',"name":%b,"args":{"bytes":' % json_text(name)
-        for start in range(0, len(rows), BLOCK):
+        for start in range(0, len(numbers), BLOCK):
             part = slice(start, start + BLOCK)
-            yield join_columns(head, times[rows[part]].tolist(), middle, json_numbers(levels[part]), b"}}")
+            times = texts[numbers[part]].tolist()
+            yield join_columns(head, times, middle, json_numbers(levels[part]), b"}}")
+
+
+def _moments(times: Ints) -> tuple[Ints, Ints]:
+    """The different ones of times in order, and for each time its number among them."""
+    new = np.append(True, times[1:] != times[:-1])[: len(times)]
+    return times[new], np.cumsum(new) - 1
 
 
 def level_changes(times: Ints, changes: Ints) -> tuple[Ints, Ints]:
@@ -301,10 +366,17 @@ def _contexts(table: Table) -> list[bytes]:
     steps = int(table["step"].max(initial=0)) + 1
     texts = []
     for row in executions[rows].tolist():
-        args: dict[str, object] = {"action": table.names["action"][table["action"][row]]}
-        if batches[row] >= 0:
-            args["micro_batch"] = int(batches[row])
-        if steps > 1:
-            args["step"] = int(table["step"][row])
-        texts.append(json_text(args)[1:] + b"}")
+        step = int(table["step"][row]) if steps > 1 else -1
+        texts.append(_context(table.names["action"][table["action"][row]], int(batches[row]), step))
     return texts_at(texts, places[numbers])
+
+
+@lru_cache(maxsize=2**16)
+def _context(action: str, batch: int, step: int) -> bytes:
+    """The arguments of one; -1 if there is no micro-batch, or one step only."""
+    args: dict[str, object] = {"action": action}
+    if batch >= 0:
+        args["micro_batch"] = batch
+    if step >= 0:
+        args["step"] = step
+    return json_text(args)[1:] + b"}"

@@ -16,9 +16,16 @@ def join_columns(*columns: bytes | Sequence[bytes]) -> bytes:
     At least one column is no single text; all have equal lengths.
     """
     count = next(len(column) for column in columns if not isinstance(column, bytes))
+    first, last = columns[0], columns[-1]
+    start = end = b""
+    if isinstance(first, bytes) and isinstance(last, bytes) and count:
+        columns, start, end = (last + first, *columns[1:-1]), first, last  # of one row and of the next
     pieces = [b""] * (count * len(columns))
     for at, column in enumerate(columns):
         pieces[at :: len(columns)] = [column] * count if isinstance(column, bytes) else column
+    if start:
+        pieces[0] = start
+        pieces.append(end)
     return b"".join(pieces)
 
 

@@ -30,6 +30,9 @@ _PACKED = 2**23
 _GZIP = 31
 """zlib's window bits for a gzip stream. Its header holds no time: equal runs give equal bytes."""
 
+_TABLE = 7
+"""zlib's size of its tables: one below its default is a little faster on such text, and packs it alike."""
+
 
 def write_perfetto(run: Run, path: str | Path, ranks: Iterable[int] | None = None) -> None:
     """Writes the trace of a run to a file, compressed if its name ends in ``.gz``; complete or not at all.
@@ -54,7 +57,7 @@ def trace_events(run: Run, ranks: Iterable[int] | None = None) -> Iterator[bytes
 
 def compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """A gzip stream. It is packed on a thread of its own while the next pieces are made."""
-    compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, _GZIP)
+    compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, _GZIP, _TABLE)
 
     def pack(gathered: Iterable[bytes]) -> bytes:
         return compressor.compress(b"".join(gathered))

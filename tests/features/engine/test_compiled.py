@@ -72,7 +72,7 @@ def test_the_scenario_chooses(engine, monkeypatch):
     """``run.engine``; both give the same result."""
     called = []
     places = {
-        "reference": "simcluster.engine.run_programs.run_by_processes",
+        "reference": "simcluster.engine.reference.run_by_processes",
         "compiled": "simcluster.engine.compiled.run_compiled",
     }
     for name, place in places.items():

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from simcluster.errors import TraceError
 from simcluster.report import write_perfetto
+from simcluster.report.perfetto import event_blocks
 from simcluster.report.perfetto import trace_file as perfetto
 from simcluster.report.perfetto.event_blocks import WAITS, level_changes
 from simcluster.report.perfetto.json_columns import json_microseconds
@@ -240,6 +241,20 @@ def test_large_pieces_are_packed_in_order(run, tmp_path, monkeypatch):
     write_perfetto(run, tmp_path / "often.gz")
     once, often = ((tmp_path / name).read_bytes() for name in ("once.gz", "often.gz"))
     assert gzip.decompress(once) == gzip.decompress(often)
+
+
+@pytest.mark.parametrize("ranks", [None, [0, 1, 4, 5]])
+def test_classes_that_ran_alike_share_their_text(unfolded, tmp_path, monkeypatch, ranks):
+    made = []
+    monkeypatch.setattr(
+        event_blocks, "json_microseconds", lambda times: made.append(len(times)) or json_microseconds(times)
+    )
+    write_perfetto(unfolded, tmp_path / "shared.json", ranks)
+    shared, made[:] = sum(made), []
+    monkeypatch.setattr(event_blocks, "MOST_KEPT", -1)
+    write_perfetto(unfolded, tmp_path / "single.json", ranks)
+    assert (tmp_path / "shared.json").read_bytes() == (tmp_path / "single.json").read_bytes()
+    assert shared < 0.7 * sum(made)
 
 
 def test_no_span_is_expanded_but_those_of_the_chosen(unfolded, tmp_path, monkeypatch):
