@@ -231,14 +231,29 @@ def _summed(places: Ints, weights: Floats, size: int) -> Floats:
 def numbered(keys: Ints, size: int) -> tuple[Ints, Ints]:
     """The different keys, rising, and the place of each among them; keys are below ``size``."""
     if size > DENSE * keys.size:
-        used, place = np.unique(keys, return_inverse=True)
-        return used, place.reshape(-1)
+        order = _rising(keys, size)
+        ordered = keys[order]
+        starts = np.ones(keys.size, dtype=np.bool_)
+        starts[1:] = ordered[1:] != ordered[:-1]
+        place = np.empty(keys.size, dtype=np.int64)
+        place[order] = np.cumsum(starts) - 1
+        return ordered[starts], place
     seen = np.zeros(size, dtype=np.bool_)
     seen[keys] = True
     used = np.flatnonzero(seen)
     number = np.empty(size, dtype=np.int64)
     number[used] = np.arange(used.size)
     return used, number[keys]
+
+
+def _rising(keys: Ints, size: int) -> NDArray[np.intp]:
+    """The order in which keys below ``size`` rise, by 16 bits at a time: NumPy sorts these without comparing,
+    several times as fast as whole keys.
+    """
+    order = np.argsort(keys.astype(np.uint16), kind="stable")
+    for shift in range(16, size.bit_length(), 16):
+        order = order[np.argsort((keys[order] >> shift).astype(np.uint16), kind="stable")]
+    return order
 
 
 def _distinct(sends: Sequence[tuple[Ints, Ints, Floats]], width: int) -> tuple[Ints, Ints, Floats]:
