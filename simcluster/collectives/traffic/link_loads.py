@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -71,6 +72,23 @@ def phases(
     routine: Routine, site: GroupSite, members: Ints, topology: Topology, parts: UnequalParts | None = None
 ) -> list[Traffic]:
     """What every phase of a routine carries for the groups ``members``; adjacent equal ones are one."""
+    if len(members) == 1 and parts is None:
+        return list(_phases_of_one(routine, site, members.astype(np.int64).tobytes(), topology))
+    return _together(routine, site, members, topology, parts)
+
+
+@lru_cache(maxsize=2**6)  # what is priced is loaded on links next
+def _phases_of_one(
+    routine: Routine, site: GroupSite, group: bytes, topology: Topology
+) -> tuple[Traffic, ...]:
+    """The phases for a single group, of these ranks."""
+    members = np.frombuffer(group, dtype=np.int64)[np.newaxis]
+    return tuple(_together(routine, site, members, topology, None))
+
+
+def _together(
+    routine: Routine, site: GroupSite, members: Ints, topology: Topology, parts: UnequalParts | None
+) -> list[Traffic]:
     traffics: list[Traffic] = []
     last: PhaseLoad | None = None
     for traffic in phase_traffic(routine, site, members, topology, parts):
