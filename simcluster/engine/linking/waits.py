@@ -29,8 +29,8 @@ def needed_waits(kinds: Sequence[Ints], begins: Ints) -> tuple[Ints, Ints]:
     known = np.maximum.accumulate(pair + awaited[order])
     needed = order[np.diff(known, prepend=-1) > 0]
     another = (np.diff(pairs[needed], append=-1) != 0) | (np.diff(entry[needed], append=-1) != 0)
-    kept = np.sort(needed[another])
-    kept = kept[np.argsort(entry[kept], kind="stable")]
+    kept = needed[another]
+    kept = kept[np.lexsort((kept, entry[kept]))]
     return offsets(np.bincount(entry[kept], minlength=count)), awaited[kept]
 
 
