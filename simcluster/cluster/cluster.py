@@ -262,8 +262,9 @@ class Cluster:
         """
         groups = self.devices_of(groups)
         places = self._places
-        hosts, pods = number_by_appearance(places.hosts(groups)), number_by_appearance(places.pods(groups))
-        parts = self.topology.network.places(places.hosts(groups))
+        at = places.hosts(groups)
+        hosts, pods = number_by_appearance(at), number_by_appearance(places.pods(groups))
+        parts = self.topology.network.places(at)
         own, rails = places.local(groups), places.rails(groups)
         kinds, islands = places.kinds(groups), places.islands(groups)
         # Where all devices are joined alike, only which places are the same tells groups apart.

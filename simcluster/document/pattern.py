@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 
+@lru_cache(maxsize=2**15)  # whether an instance is a layer is asked for again and again
 def matches(pattern: str, name: str) -> bool:
     """Whether the whole name fits the pattern: ``*`` any run of characters, ``?`` one, ``{a,b*}`` either."""
     return _compiled(pattern).fullmatch(name) is not None

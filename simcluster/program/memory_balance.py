@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
-from simcluster.number_arrays import Ints
+from simcluster.number_arrays import Flags, Ints, offsets, rows_of_lists
 from simcluster.program.isa import InstructionBlock, Program, Scope, Slot, StageProgram
 
 _SCOPES = (Scope.MICRO_BATCH, Scope.KEPT)
@@ -24,9 +24,9 @@ def booking_faults(program: Program) -> Iterator[str]:
     under the same category. What a code alone sees is booked and released by one slot; what lasts through the
     step is neither.
     """
-    seen = [list(_seen(code)) for code in program.codes]
+    uses = _Uses.of(program.codes)
     for number in range(len(program.parts)):
-        rows = _Rows.of(program.parts[number], seen)
+        rows = _Rows.of(program.parts[number], uses)
         stage = number // program.num_variants
         yield from dict.fromkeys(f"stage {stage}: {fault}" for fault in rows.faults())
 
@@ -52,38 +52,63 @@ class _Seen:
 
 
 @dataclass(frozen=True)
+class _Uses:
+    """What codes book and release of what other codes see, too, code by code in program order.
+
+    Those of a code begin at ``first`` of it; ``slots`` has their names by code. ``kind`` numbers what must be
+    the same for all who see a buffer.
+    """
+
+    every: list[_Seen]
+    first: Ints
+    slots: list[list[str]]
+    scope: Ints
+    releases: Flags
+    kind: Ints
+
+    @classmethod
+    def of(cls, codes: Sequence[InstructionBlock]) -> _Uses:
+        by_code = [list(_seen(code)) for code in codes]
+        every = [use for own in by_code for use in own]
+        kinds: dict[tuple[str, int, str], int] = {}
+        return cls(
+            every,
+            offsets([len(own) for own in by_code]),
+            [[use.slot.name for use in own] for own in by_code],
+            np.array([_SCOPES.index(use.slot.scope) for use in every], dtype=np.int64),
+            np.array([use.releases for use in every], dtype=np.bool_),
+            np.array([kinds.setdefault(use.booked_as, len(kinds)) for use in every], dtype=np.int64),
+        )
+
+
+@dataclass(frozen=True)
 class _Rows:
     """What the executions of a part book and release, in program order.
 
-    Of every row: ``seen`` is an index into ``kinds`` and ``names``, what a code does and to which buffer of
-    the part; ``buffer`` tells a name and micro-batch.
+    By row ``execution``, ``use`` as a place among all ``uses``, and ``buffer``, which tells a name and
+    micro-batch.
     """
 
-    kinds: list[_Seen]
-    names: list[str]
-    seen: Ints
+    part: StageProgram
+    uses: _Uses
+    execution: Ints
+    use: Ints
     buffer: Ints
 
     @classmethod
-    def of(cls, part: StageProgram, by_code: Sequence[list[_Seen]]) -> _Rows:
-        order, which = part.columns.pairs, part.columns.pair
-        first = np.cumsum([0, *(len(by_code[code]) for code, _ in order)])
-        flat = [use for code, _ in order for use in by_code[code]]
-        names = [part.buffer(instance, use.slot.name) for code, instance in order for use in by_code[code]]
-        numbers: dict[str, int] = {}
-        named = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
-        scope = np.array([_SCOPES.index(use.slot.scope) for use in flat], dtype=np.int64)
-        labels = np.stack([part.columns.labels(scope) for scope in _SCOPES])
-        times = np.diff(first)[which]
-        execution = np.repeat(np.arange(len(which)), times)
-        inside = np.arange(len(execution)) - np.repeat(np.cumsum(times) - times, times)
-        seen = first[which][execution] + inside
-        label = labels[scope[seen], execution] + 1
-        return cls(flat, names, seen, named[seen] * (labels.max(initial=0) + 2) + label)
+    def of(cls, part: StageProgram, uses: _Uses) -> _Rows:
+        columns = part.columns
+        execution, use = rows_of_lists(uses.first, columns.code)
+        names = [(instance, uses.slots[code]) for code, instance in columns.pairs]
+        named = np.array(part.buffer_numbers.of(names), dtype=np.int64)
+        _, place = rows_of_lists(offsets([len(slots) for _, slots in names]), columns.pair)
+        labels = np.stack([columns.labels(scope) for scope in _SCOPES])
+        label = labels[uses.scope[use], execution] + 1
+        return cls(part, uses, execution, use, named[place] * (labels.max(initial=0) + 2) + label)
 
     def faults(self) -> Iterator[str]:
         """Releases without a booking before them, and whoever sees a buffer otherwise than it is booked."""
-        releases = np.array([use.releases for use in self.kinds], dtype=np.bool_)[self.seen]
+        releases = self.uses.releases[self.use]
         first, last = (np.full(int(self.buffer.max(initial=-1)) + 1, _NONE) for _ in range(2))
         # Of several assignments to one place the last one stays.
         books, drops = np.flatnonzero(~releases)[::-1], np.flatnonzero(releases)
@@ -92,16 +117,16 @@ class _Rows:
             yield f"{self._described(row)}, which nothing books"
         for row in last[(first > last) & (last != _NONE)].tolist():
             yield f"{self._described(row)} before it is booked"
-        alike: dict[tuple[str, int, str], int] = {}
-        kind = np.array([alike.setdefault(use.booked_as, len(alike)) for use in self.kinds], dtype=np.int64)
+        kind = self.uses.kind[self.use]
         booked = first[self.buffer]
-        unlike = np.flatnonzero((booked != _NONE) & (kind[self.seen] != kind[self.seen[booked]]))
+        unlike = np.flatnonzero((booked != _NONE) & (kind != kind[booked]))
         for row in unlike.tolist():
             yield f"{self._described(row)}, but {self._described(int(booked[row]))}"
 
     def _described(self, row: int) -> str:
-        which = int(self.seen[row])
-        return self.kinds[which].described(self.names[which])
+        columns, use = self.part.columns, self.uses.every[int(self.use[row])]
+        _, instance = columns.pairs[int(columns.pair[int(self.execution[row])])]
+        return use.described(self.part.buffer(instance, use.slot.name))
 
 
 def _seen(code: InstructionBlock) -> Iterator[_Seen]:

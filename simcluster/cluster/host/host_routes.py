@@ -68,21 +68,22 @@ def _ways(places: Sequence[str], wires: Sequence[Wire]) -> dict[tuple[int, int],
     ways: dict[tuple[int, int], tuple[int, ...]] = {}
     devices = sum(place.startswith("device.") for place in places)
     cards = sum(place.startswith("nic.") for place in places)
+    # The card beside the device that a wire leads to, if it leads to one.
     heads = [index[wire.head] for wire in wires]
+    beside = [head * cards // devices if head < devices else None for head in heads]
 
-    def strays(pair: tuple[int, int], way: tuple[int, ...]) -> bool:
-        """Whether it passes no device that is beside the card at one of its ends."""
-        beside = (
-            {heads[wire] * cards // devices for wire in way if heads[wire] < devices} if devices else set()
-        )
+    def chosen(pair: tuple[int, int], options: list[tuple[int, ...]]) -> tuple[int, ...]:
+        """Those that pass a device beside the card at one of the ends, and of them that with most left."""
         own = {int(places[end][4:]) for end in pair if places[end].startswith("nic.")}
-        return beside.isdisjoint(own)
+        near = [way for way in options if any(beside[wire] in own for wire in way)]
+        return min(
+            near or options,
+            key=lambda way: (max(((used[w] + 1) / rates[w] for w in way), default=0.0), way),
+        )
 
     for pair in sorted(choices, key=lambda pair: (max(pair) >= devices, len(choices[pair]) > 1, pair)):
-        near = [way for way in choices[pair] if not strays(pair, way)] or choices[pair]
-        ways[pair] = min(
-            near, key=lambda way: (max(((used[w] + 1) / rates[w] for w in way), default=0.0), way)
-        )
+        options = choices[pair]
+        ways[pair] = options[0] if len(options) == 1 else chosen(pair, options)
         for number in ways[pair]:
             used[number] += 1
     return ways

@@ -88,10 +88,14 @@ def group_placement_of(
 
 
 def number_by_appearance(values: Numbers) -> Numbers:
-    """Each row's values numbered in the order in which they first appear in it."""
+    """Each row's values numbered in the order in which they first appear in it, which may be read-only."""
     rows, size = values.shape
     if size == 0:
         return values.copy()
+    if rows > 1:
+        apart = values - values[:, :1]
+        if (apart == apart[:1]).all():  # as groups of a mesh on equal hosts are
+            return np.broadcast_to(number_by_appearance(values[:1]), values.shape)
     if (values[:, 1:] >= values[:, :-1]).all():
         steps = np.zeros(values.shape, dtype=np.int64)
         np.cumsum(values[:, 1:] != values[:, :-1], axis=1, out=steps[:, 1:])
@@ -117,9 +121,13 @@ def distinct_hosts(hosts: Numbers) -> Numbers:
 
 def equal_rows(columns: list[Numbers]) -> tuple[NDArray[np.intp], NDArray[np.intp], list[bytes]]:
     """Rows that are equal in all columns: the first of each kind, each row's kind, and the kinds' bytes."""
-    whole = np.ascontiguousarray(np.concatenate(columns, axis=1).astype(">i4"))
-    if len(whole) and (whole == whole[:1]).all():
-        return np.zeros(1, dtype=np.intp), np.zeros(len(whole), dtype=np.intp), [whole[:1].tobytes()]
+    count = len(columns[0])
+    alike = count > 0 and all(column.strides[0] == 0 or (column == column[:1]).all() for column in columns)
+    whole = np.ascontiguousarray(
+        np.concatenate([column[:1] if alike else column for column in columns], axis=1).astype(">i4")
+    )
+    if alike:
+        return np.zeros(1, dtype=np.intp), np.zeros(count, dtype=np.intp), [whole.tobytes()]
     keys = whole.view([("row", "V", whole.shape[1] * 4)]).reshape(len(whole))["row"]
     different, first, index = np.unique(keys, return_index=True, return_inverse=True)
     return first, index.reshape(len(whole)), [bytes(key) for key in different]

@@ -81,6 +81,11 @@ def _spread(
     if len(parts) == 1:
         return PhaseLoad(offsets, parts[0][0].ravel(), parts[0][1].ravel(), scale)
     every, loaded = np.empty(offsets[-1], dtype=np.int64), np.empty(offsets[-1])
+    if (counts == counts[0]).all():  # whole rows are moved much faster than single links
+        shape = len(counts), int(counts[0])
+        for own_groups, (links, amounts) in zip(rows, parts, strict=True):
+            every.reshape(shape)[own_groups], loaded.reshape(shape)[own_groups] = links, amounts
+        return PhaseLoad(offsets, every, loaded, scale)
     for own_groups, (links, amounts) in zip(rows, parts, strict=True):
         places = offsets[own_groups][:, np.newaxis] + np.arange(links.shape[1])
         every[places], loaded[places] = links, amounts

@@ -55,7 +55,6 @@ def _uses(
     """
     place = {code: number for number, code in enumerate(streams)}
     which = np.array([place[code] for code, _ in pairs], dtype=np.int64)
-    numbers: dict[str, int] = {}
 
     def rows(uses: Mapping[int, Sequence[tuple[int, ...]]], num_columns: int) -> tuple[Ints, Ints]:
         """By row the place of its pair, and the rows [columns, rows] of all pairs, of uses by code."""
@@ -68,28 +67,26 @@ def _uses(
             for code, used in uses.items()
         ]
         owner, columns = RowLists.of(lists, num_columns).of_each(which)
-        columns[0] = [
-            numbers.setdefault(plan.buffer(instance, slot.name), len(numbers))
-            for code, instance in pairs
-            for slot in slots[code]
-        ]
+        names = {code: [slot.name for slot in own] for code, own in slots.items()}
+        columns[0] = plan.buffer_numbers.of((instance, names[code]) for code, instance in pairs)
         return owner, columns
 
     reader, read = rows({code: entries[code].incoming for code in streams}, 3)
     writer, written = rows({code: entries[code].outgoing for code in streams}, 5)
     # A stream does not wait for itself.
-    lowest, highest = np.full(len(numbers), np.iinfo(np.int64).max), np.full(len(numbers), -1)
+    count = len(plan.buffer_numbers)
+    lowest, highest = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)
     np.minimum.at(lowest, written[0], written[2])
     np.maximum.at(highest, written[0], written[2])
     name, _, stream = read
     waiting = np.flatnonzero((highest[name] >= 0) & ((lowest[name] != stream) | (highest[name] != stream)))
-    awaited = np.zeros(len(numbers), dtype=np.bool_)
+    awaited = np.zeros(count, dtype=np.bool_)
     awaited[name[waiting]] = True
     making = np.flatnonzero(awaited[written[0]])
     return (
         RowLists.grouped(reader[waiting], len(pairs), read[:, waiting]),
         RowLists.grouped(writer[making], len(pairs), written[:, making]),
-        len(numbers),
+        count,
     )
 
 

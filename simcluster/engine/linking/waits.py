@@ -19,17 +19,18 @@ def needed_waits(kinds: Sequence[Ints], begins: Ints) -> tuple[Ints, Ints]:
     """
     count, num_streams = int(begins[-1]), len(begins) - 1
     stream_of = np.repeat(np.arange(num_streams), np.diff(begins))
-    waits = np.concatenate(kinds, axis=1)
-    waits = waits[:, stream_of[waits[0]] != stream_of[waits[1]]]
-    # Waits of a stream are in a few ordered runs: sorting these is fast.
-    waits = waits[:, _grouped(stream_of[waits[0]])]
-    entry, awaited = waits[:, np.argsort(waits[0], kind="stable")]
+    entry, awaited = np.concatenate(kinds, axis=1)
     pairs = stream_of[entry] * num_streams + stream_of[awaited]
-    by_pair = _grouped(pairs)
-    known = np.maximum.accumulate(pairs[by_pair] * count + awaited[by_pair])
-    needed = by_pair[np.diff(known, prepend=-1) > 0]
+    # Streams do not wait for themselves. Waits of a stream are in a few ordered runs: sorting these is fast.
+    order = np.flatnonzero(pairs % (num_streams + 1))
+    order = order[_grouped(pairs[order])]
+    pair = pairs[order] * count
+    order = order[np.argsort(pair + entry[order], kind="stable")]
+    known = np.maximum.accumulate(pair + awaited[order])
+    needed = order[np.diff(known, prepend=-1) > 0]
     another = (np.diff(pairs[needed], append=-1) != 0) | (np.diff(entry[needed], append=-1) != 0)
-    kept = np.sort(needed[another])
+    kept = needed[another]
+    kept = kept[np.lexsort((kept, entry[kept]))]
     return offsets(np.bincount(entry[kept], minlength=count)), awaited[kept]
 
 

@@ -16,7 +16,7 @@ from simcluster.engine.communication import ClassGates, Transfer, Who, meeting_o
 from simcluster.engine.linking import CodeEntries, LinkedPart, link_part
 from simcluster.engine.pricing.prices import PricedCode, PricedGroup, Prices, examples_of
 from simcluster.engine.pricing.workload import Workload
-from simcluster.number_arrays import Ints
+from simcluster.number_arrays import Floats, Ints
 from simcluster.program import Instruction
 
 MANY_CLASSES = 8
@@ -57,13 +57,14 @@ class Communication:
 
 
 class _Partners(NamedTuple):
-    """Who meets in a kind of communication, by class, and how many they are; one class of each of those who
-    meet, and of each of the places from which something is moved, and which of these every class is like.
+    """By class of a kind of communication: who meets, and how many they are; one class of each of those who
+    meet, and of each place from which something moves, and which of these it is like; memory's bytes/s.
     """
 
     met: Sequence[tuple[Who, int]]
     groups: tuple[Sequence[int], Ints]
     places: tuple[Sequence[int], Ints]
+    memory: Floats
 
 
 class PricedClasses:
@@ -128,8 +129,7 @@ class PricedClasses:
             return None, None
         assert len(taking) == len(occupied)
         units, passing = (np.array(column)[which] for column in zip(*taking, strict=True))
-        bandwidth = np.array([self._prices.device(index).memory_bandwidth for index in group.indices])
-        return units, np.rint(np.minimum(1.0, passing / bandwidth) * SCALE).astype(np.int64)
+        return units, np.rint(np.minimum(1.0, passing / partners.memory) * SCALE).astype(np.int64)
 
     def _partners_of(self, number: int, instruction: Instruction) -> _Partners:
         """With whom and from where the classes of a group do it."""
@@ -138,7 +138,9 @@ class PricedClasses:
             indices = self.groups[number].indices
             met = [meeting_of(self.workload.classes, index, instruction) for index in indices]
             ways = [self._prices.way(index, instruction) for index in indices]
-            self._partners[key] = _Partners(met, examples_of([who for who, _ in met]), examples_of(ways))
+            memory = np.array([self._prices.device(index).memory_bandwidth for index in indices])
+            examples = examples_of([who for who, _ in met]), examples_of(ways)
+            self._partners[key] = _Partners(met, *examples, memory)
         return self._partners[key]
 
 

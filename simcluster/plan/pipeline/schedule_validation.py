@@ -110,6 +110,9 @@ class _Halves:
 
     def by_action(self, columns: Ints, nothing: int) -> list[list[int]]:
         """Columns [columns, halves] by action: those of all its halves, filled up with ``nothing``."""
+        if len(self.halves) == len(self.actions):
+            alone: list[list[int]] = columns.T.tolist()
+            return alone
         halves = [len(action.parts) if action.overlapped_with else 1 for action in self.actions]
         action = np.repeat(np.arange(len(halves)), halves)
         number = np.arange(len(action)) - (np.cumsum(halves) - halves)[action]
@@ -202,7 +205,9 @@ def _run(rows: list[_Halves]) -> list[tuple[int, Action]]:
         beside = np.where(forward & (part > 0), work - 1, there)
         beside = np.where(back & (part < row.num_slices - 1), work + 1 + count, beside)
         recomputed = np.where(back & again[work], work + 2 * count, there)
-        needs = row.by_action(np.stack([own, near, beside, recomputed]), there)
+        # Few schedules have more than these.
+        others = [column for column in (beside, recomputed) if (column != there).any()]
+        needs = row.by_action(np.stack([own, near, *others]), there)
         made = np.choose(kind, [work, work + count, work + count, unneeded, work + 2 * count])
         lines.append((needs, row.by_action(made[None], unneeded)))
     position = [0] * len(rows)

@@ -44,6 +44,9 @@ def shard(
     layouts: dict[str, Layout] = {}
     blocks: dict[_Key, Block] = {}
     instances: list[Instance] = []
+    # Equal instances share one mapping of strategies, which are compared once.
+    numbers: dict[int, int] = {}
+    different: dict[tuple[Strategy, ...], int] = {}
     for instance in graph.instances:
         block = graph.block_of(instance)
         incoming = tuple(layouts[value] for value in instance.inputs)
@@ -58,7 +61,9 @@ def shard(
         border += [(name, f"{instance.weight_owner}.{name}") for name in block.parameters]
         added = tuple((inner, sums[outer]) for inner, outer in border if outer in sums)
         chosen = strategies.of(instance.weight_owner)
-        key: _Key = (instance.block, tuple(chosen.values()), incoming, wants, fixed, added)
+        if id(chosen) not in numbers:
+            numbers[id(chosen)] = different.setdefault(tuple(chosen.values()), len(different))
+        key: _Key = (instance.block, numbers[id(chosen)], incoming, wants, fixed, added)
         if key not in blocks:
             left = (stage_axis,) if instance.on_all_stages else ()
             sharder = BlockSharder(block, chosen, mesh, router, passes, left)

@@ -95,10 +95,8 @@ def assign_strategies(
     by_instance: dict[str, Mapping[str, Strategy]] = {}
     sources: dict[str, Mapping[str, str]] = {}
     seen: dict[tuple[str, tuple[int | None, ...]], tuple[Mapping[str, Strategy], Mapping[str, str]]] = {}
-    for instance in graph.instances:
+    for instance, nodes, chosen in _chosen(graph, rules):
         block = graph.block_of(instance)
-        nodes = list(block.phase(Phase.FORWARD))
-        chosen = tuple(_rule_of(rules, instance, node, block) for node in nodes)
         used.update(index for index in chosen if index is not None)
         key = (instance.block, chosen)
         if key not in seen:
@@ -119,6 +117,25 @@ def assign_strategies(
     if problems:
         raise PlanError(*dict.fromkeys(problems))
     return Strategies(by_instance, sources)
+
+
+def _chosen(
+    graph: Graph, rules: Sequence[StrategyRule]
+) -> Iterator[tuple[Instance, list[Node], tuple[int | None, ...]]]:
+    """Every instance with its forward operators, and by operator the index of its rule.
+
+    Where no pattern has a number, or stands for one digit, layers of one block have the same.
+    """
+    numbered = any(not set(rule.match).isdisjoint("0123456789?") for rule in rules)
+    known: dict[tuple[str, str], tuple[list[Node], tuple[int | None, ...]]] = {}
+    for instance in graph.instances:
+        name = instance.known_as if numbered else generalised_name(instance.known_as)
+        key = instance.block, name
+        if key not in known:
+            block = graph.block_of(instance)
+            nodes = list(block.phase(Phase.FORWARD))
+            known[key] = nodes, tuple(_rule_of(rules, instance, node, block) for node in nodes)
+        yield instance, *known[key]
 
 
 def _rule_of(rules: Sequence[StrategyRule], instance: Instance, node: Node, block: Block) -> int | None:
@@ -153,7 +170,8 @@ def _narrowed(
     So all operators that a rule is for take the same one: keys are padded as their queries are.
     """
     narrow: set[int] = set()
-    for instance, node in graph.nodes():
+    several = [rule for rule in rules if len(rule.alternatives) > 1]
+    for instance, node in graph.nodes() if several else ():
         index = first_rule(rules, f"{instance.known_as}.{node.name}")
         if index is None or index in narrow or len(rules[index].alternatives) < 2:
             continue

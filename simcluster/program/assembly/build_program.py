@@ -20,9 +20,9 @@ from simcluster.program.assembly.input_pipeline import (
 from simcluster.program.assembly.offload_prefetch import add_prefetches
 from simcluster.program.assembly.owned_updates import OwnedUpdates
 from simcluster.program.assembly.persistent_buffers import (
+    PersistentBuffers,
     gradient_placeholders,
     operand_buffers,
-    persistent_buffers_of,
 )
 from simcluster.program.buckets import CommunicationBuckets, EqualStages, add_unit_executions, crossing_ties
 from simcluster.program.isa import (
@@ -78,17 +78,20 @@ def build(plan: Plan, without: Collection[str] = ()) -> Program:
     # The parts of a program that is written by hand are stages of none.
     chain = VirtualStages.round_robin(len(plan.timetable)) if placement.part_of_rank else pipeline.chain
     crossings, equal = BoundaryTensors(plan.graph, chain), EqualStages(crossing_ties(plan.graph))
+    storage = policy.storage
+    lasting = PersistentBuffers(plan.graph, placement.mesh, storage.split_masters, storage.fp8_weights)
     parts = tuple(
         _PartBuilder(
             StageContext(plan.graph, crossings, stage, actions, codes),
             equal,
+            lasting,
             pipeline.overlapped,
             pipeline.inputs,
         ).build()
         for stage, timetables in enumerate(zip(*pipeline.timetables, strict=True))
         for actions in timetables
     )
-    workspace = policy.storage.workspace
+    workspace = storage.workspace
     program = Program(
         placement.mesh,
         placement.stage_axis,
@@ -96,7 +99,7 @@ def build(plan: Plan, without: Collection[str] = ()) -> Program:
         parts,
         pipeline.batches.axis,
         pipeline.batches.variants,
-        policy.storage.workspaces,
+        storage.workspaces,
         None if workspace is None else round(workspace),
         placement.part_of_rank,
     )
@@ -112,6 +115,7 @@ def build(plan: Plan, without: Collection[str] = ()) -> Program:
 class _PartBuilder:
     part: StageContext
     equal: EqualStages
+    lasting: PersistentBuffers
     overlapped: bool
     inputs: InputPipeline | None
 
@@ -144,17 +148,7 @@ class _PartBuilder:
         fetches = {name: own_codes[FETCH] for name, own_codes in by_phase.items() if FETCH in own_codes}
         executions = add_prefetches(executions, codes.codes, fetches)
         executions = order_copies(executions, codes.codes)
-        storage = codes.policy.storage
-        residents = list(
-            persistent_buffers_of(
-                part.graph,
-                part.instances,
-                codes.settings.mesh,
-                part.buffer,
-                split_masters=storage.split_masters,
-                fp8_weights=storage.fp8_weights,
-            )
-        )
+        residents = list(self.lasting.of(part.instances, part.buffer))
         residents += buckets.buffers(residents)
         residents += gradient_placeholders(part.graph, part.instances, codes.settings)
         residents += operand_buffers(part.graph, part.instances, codes.settings)

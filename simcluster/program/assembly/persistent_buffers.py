@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 
+from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Dims, Mesh
 from simcluster.model import (
     Block,
@@ -24,45 +26,88 @@ MASTER = "master"
 """What master copies are called behind their parameter."""
 
 
-def persistent_buffers_of(
-    graph: Graph,
-    instances: Sequence[Instance],
-    mesh: Mesh,
-    buffer: Callable[[str, str], str],
-    *,
-    split_masters: bool = False,
-    fp8_weights: bool = False,
-) -> Iterator[PersistentBuffer]:
-    """The buffers of some instances that outlive the step, each once; ``buffer`` gives a value's name.
+@dataclass(frozen=True, slots=True)
+class _Lasting:
+    """A value of a block that outlives the step, as all instances of the block have it.
+
+    ``source`` is the parameter whose initial values it starts with. ``tensor`` is the parameter that it is,
+    or that it belongs to, in a checkpoint, ``suffix`` what is behind that there; a state without one
+    ``runs`` along by itself.
+    """
+
+    name: str
+    category: Category
+    num_bytes: int
+    kind: Value
+    source: str
+    tensor: str
+    suffix: str
+    runs: bool
+
+
+@dataclass(frozen=True)
+class PersistentBuffers:
+    """The buffers of instances that outlive the step; what instances of one block share is found once.
 
     Views of others take no memory but hold values, and with ``split_masters`` master copies of 16-bit weights
     take half of theirs: the upper halves of fp32 numbers are bf16 ones. With ``fp8_weights`` weights that are
     cast to fp8 take none beside what they are cast to.
     """
-    buffers: dict[str, PersistentBuffer] = {}
-    lasting: dict[str, list[tuple[str, Value, int]]] = {}
-    owners: dict[str, dict[str, tuple[str, str]]] = {}
-    for instance in instances:
-        if instance.block not in lasting:
-            block = graph.block_of(instance)
-            lasting[instance.block], owners[instance.block] = list(_lasting(block, mesh)), _owners(block)
-        for value, kind, size in lasting[instance.block]:
-            assert kind.layout is not None
-            name = buffer(instance.name, value)
-            if name in buffers:
+
+    graph: Graph
+    mesh: Mesh
+    split_masters: bool = False
+    fp8_weights: bool = False
+
+    def of(
+        self, instances: Sequence[Instance], buffer: Callable[[str, str], str]
+    ) -> Iterator[PersistentBuffer]:
+        """Those of some instances, each once; ``buffer`` gives a value's name."""
+        known: set[str] = set()
+        for instance in instances:
+            owner = instance.weight_owner
+            for value in self._lasting[instance.block]:
+                name = buffer(instance.name, value.name)
+                if name in known:
+                    continue
+                known.add(name)
+                origin = self.graph.canonical(f"{owner}.{value.source}") if value.source else ""
+                if not value.tensor:
+                    tensor = f"{instance.name}.{value.name}" if value.runs else ""
+                elif value.tensor == value.source:
+                    tensor = origin + value.suffix
+                else:
+                    tensor = self.graph.canonical(f"{owner}.{value.tensor}") + value.suffix
+                kind = value.kind
+                assert kind.layout is not None
+                yield PersistentBuffer(
+                    name, value.category, value.num_bytes, kind.type, kind.layout, origin, kind.place, tensor
+                )
+
+    @cached_property
+    def _lasting(self) -> Mapping[str, list[_Lasting]]:
+        return {name: list(self._of_block(block)) for name, block in self.graph.blocks.items()}
+
+    def _of_block(self, block: Block) -> Iterator[_Lasting]:
+        owners = _owners(block)
+        for name, kind in block.values.items():
+            if kind.role not in PERSISTENT and not kind.copy_of:
                 continue
-            source = value if kind.role is Role.PARAMETER else kind.copy_of
-            origin = graph.canonical(f"{instance.weight_owner}.{source}") if source else ""
-            if split_masters and value.endswith(f".{MASTER}") and value in owners[instance.block]:
+            parameter = kind.role is Role.PARAMETER
+            size = 0 if kind.role is Role.VIEW else local_type(kind, self.mesh).num_bytes
+            if self.split_masters and name in owners and name.endswith(f".{MASTER}"):
                 size //= 2
-            if fp8_weights and _is_cast_to_fp8(graph.block_of(instance), value):
+            if self.fp8_weights and _is_cast_to_fp8(block, name):
                 size = 0
+            source = name if parameter else kind.copy_of
+            if parameter or kind.role is Role.VIEW:
+                tensor, suffix = source, ""
+            else:
+                tensor, state = owners.get(name, ("", ""))
+                suffix = f".{state}"
             category = PERSISTENT.get(kind.role, Category.PARAMETERS)
-            tensor = _tensor(graph, instance, value, kind, owners[instance.block])
-            buffers[name] = PersistentBuffer(
-                name, category, size, kind.type, kind.layout, origin, kind.place, tensor
-            )
-    yield from buffers.values()
+            runs = kind.role is Role.STATE and name in block.states
+            yield _Lasting(name, category, size, kind, source, tensor, suffix, runs)
 
 
 def _is_cast_to_fp8(block: Block, value: str) -> bool:
@@ -73,35 +118,15 @@ def _is_cast_to_fp8(block: Block, value: str) -> bool:
     return bool(readers) and all(isinstance(node.operator, Fp8Cast) for node in readers)
 
 
-def _lasting(block: Block, mesh: Mesh) -> Iterator[tuple[str, Value, int]]:
-    """The values of a block that outlive the step, with the bytes that a rank holds of each."""
-    for name, kind in block.values.items():
-        if kind.role in PERSISTENT or kind.copy_of:
-            yield name, kind, 0 if kind.role is Role.VIEW else local_type(kind, mesh).num_bytes
-
-
 def _owners(block: Block) -> dict[str, tuple[str, str]]:
     """Of what may belong to a parameter, as its states do: value -> parameter, and what it is of it."""
+    states = [value for value, kind in block.values.items() if kind.role is Role.STATE]
     return {
         value: (parameter, value[len(parameter) + 1 :])
         for parameter in block.parameters
-        for value, kind in block.values.items()
-        if kind.role is Role.STATE and value.startswith(f"{parameter}.")
+        for value in states
+        if value.startswith(f"{parameter}.")
     }
-
-
-def _tensor(
-    graph: Graph, instance: Instance, value: str, kind: Value, owners: Mapping[str, tuple[str, str]]
-) -> str:
-    """What a value is called in a checkpoint; nothing for what is in none."""
-    if kind.role in (Role.PARAMETER, Role.VIEW):
-        source = value if kind.role is Role.PARAMETER else kind.copy_of
-        return graph.canonical(f"{instance.weight_owner}.{source}") if source else ""
-    if value in owners:
-        parameter, name = owners[value]
-        return f"{graph.canonical(f'{instance.weight_owner}.{parameter}')}.{name}"
-    running = kind.role is Role.STATE and value in graph.block_of(instance).states
-    return f"{instance.name}.{value}" if running else ""
 
 
 def gradient_placeholders(

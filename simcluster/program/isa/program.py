@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Layout, Mesh
 from simcluster.model import MemoryPlace, TensorType
+from simcluster.program.isa.buffer_numbers import BufferNumbers
 from simcluster.program.isa.executions import Executions
 from simcluster.program.isa.instruction import (
     BlockExecution,
@@ -99,6 +100,11 @@ class StageProgram:
             for resident in self.residents
             if resident.tensor in self.saved and not resident.num_bytes
         }
+
+    @cached_property
+    def buffer_numbers(self) -> BufferNumbers:
+        """Numbers of the buffers."""
+        return BufferNumbers(self.buffer)
 
     def buffers(self, instances: Iterable[str], slot: str) -> list[str]:
         """The names of a slot of some instances."""

@@ -92,7 +92,8 @@ def order_copies(executions: Executions, codes: Sequence[InstructionBlock]) -> E
     Not before the execution of kernels is over that stands as many places ahead of the one before it as its
     relocations say, copies included: so few of them hold theirs on the device at once.
     """
-    ahead = {number: depth for number, code in enumerate(codes) if (depth := _ahead(code)) is not None}
+    used = dict.fromkeys(code for code, _ in executions.pairs)
+    ahead = {number: depth for number in used if (depth := _ahead(codes[number])) is not None}
     if not ahead:
         return executions
     made: list[BlockExecution] = []

@@ -95,6 +95,28 @@ class BoundaryTensors:
         chunk = self.chain.places[arrival][1]
         return f"{outer} (chunk {chunk})" if chunk and arrival > first else outer
 
+    def gradient_buffer(self, outer: str) -> str:
+        """What the gradient of a graph value is called where it is made: a reader that hands on the gradient
+        of its own result, as a sum does, makes none.
+        """
+        while outer in self._handed_on:
+            outer = self._handed_on[outer]
+        return f"{outer}.grad"
+
+    @cached_property
+    def _handed_on(self) -> dict[str, str]:
+        """Graph value -> the result of its first reader that hands on the gradient of that."""
+        handed: dict[str, str] = {}
+        for instance in self.graph.instances:
+            block = self.graph.block_of(instance)
+            made = {block.gradients.get(value): value for value in reversed(block.outputs)}
+            read = dict(zip(reversed(instance.inputs), reversed(block.inputs), strict=True))
+            for outer, inner in read.items():
+                gradient = block.gradients.get(inner)
+                if gradient is not None and gradient in made:
+                    handed.setdefault(outer, instance.output(made[gradient]))
+        return handed
+
     def arrivals(self, virtual: int) -> Iterator[BoundaryTensor]:
         """What comes from the virtual stage before, if that is on another stage."""
         if virtual and (step := self.chain.step(virtual - 1)):

@@ -47,20 +47,6 @@ def shared_parameter_holders(graph: Graph, instances: Sequence[Instance]) -> dic
     return {name: holder for name, holder in first.items() if name != holder}
 
 
-def gradient_buffer(graph: Graph, outer: str) -> str:
-    """What the gradient of a graph value is called where it is made: a reader that hands on the gradient of
-    its own result, as a sum does, makes none.
-    """
-    for instance in graph.instances:
-        if outer in instance.inputs:
-            block = graph.block_of(instance)
-            gradient = block.gradients.get(block.inputs[instance.inputs.index(outer)])
-            for value in block.outputs:
-                if gradient is not None and block.gradients.get(value) == gradient:
-                    return gradient_buffer(graph, instance.output(value))
-    return f"{outer}.grad"
-
-
 @dataclass(frozen=True)
 class _Names:
     graph: Graph
@@ -84,7 +70,7 @@ class _Names:
                 outer = instance.output(value)
                 yield (instance.name, value), f"{outer}{term}"
                 if value in block.gradients:
-                    yield (instance.name, block.gradients[value]), gradient_buffer(self.graph, outer)
+                    yield (instance.name, block.gradients[value]), self.crossings.gradient_buffer(outer)
 
     def tied(self) -> Iterator[Name]:
         """Copies of a tied parameter or cache on this stage share the first copy's buffers."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from simcluster.model import INPUT_LAYER, Instance
 from simcluster.program.isa import BlockExecution, Purpose
 from simcluster.program.stages.stage_context import StageContext
-from simcluster.program.stages.value_names import TERM, gradient_buffer
+from simcluster.program.stages.value_names import TERM
 
 
 def around_pass(
@@ -35,7 +35,7 @@ def around_pass(
         value = block.values[inner if forward else block.gradients[inner]]
         name = outer
         if not forward:
-            name = gradient_buffer(part.graph, outer) if looked_up else f"{outer}.grad"
+            name = part.crossings.gradient_buffer(outer) if looked_up else f"{outer}.grad"
         code = part.codes.rooted_transfer(
             value, instance.stage, purpose, reduced=reduced, at_root=part.stage == instance.stage
         )
