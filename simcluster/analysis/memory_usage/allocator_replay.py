@@ -10,7 +10,7 @@ import numpy as np
 
 from simcluster.analysis.memory_usage.allocation_log import OUTSIDE
 from simcluster.analysis.memory_usage.block_lists import PoolRules
-from simcluster.analysis.memory_usage.caching_allocator import POOL_CODE, CachingAllocator
+from simcluster.analysis.memory_usage.caching_allocator import POOL_CODE, CachingAllocator, PoolRequests
 from simcluster.number_arrays import Flags, Ints
 from simcluster.program import Category
 from simcluster.trace import Table
@@ -83,6 +83,7 @@ class _Replay:
         # What is never released has names of its own, after the others.
         self.allocator = CachingAllocator(rules, self.count + len(account), compiled=compiled)
         self.told: list[tuple[int, int]] = []
+        self.asked: dict[tuple[int, int], list[PoolRequests]] = {}
 
     def growth(self) -> list[tuple[int, int]]:
         """Goes through the account: when how much is reserved from then on."""
@@ -94,9 +95,12 @@ class _Replay:
         self._hold(held[~late])
         self._through(moves, periods)
         self._hold(held[late])
-        self.told = [(0, self.allocator.reserved)]
+        self.told, start = [], self.allocator.reserved
         self._through(moves, periods)
-        return self.told
+        rows, levels = np.array(self.told, dtype=np.int64).reshape(-1, 2).T
+        rows += np.searchsorted(moves.before, rows, side="right")
+        times = self.account["time"][rows].tolist()
+        return [(0, start), *zip(times, levels.tolist(), strict=True)]
 
     def _held(self) -> Ints:
         """Rows of what is never released."""
@@ -141,7 +145,7 @@ class _Replay:
         passing = np.zeros(self.count // self.width, dtype=np.bool_)
         passing[names[begin : begin + rows] // self.width] = True
         early = np.flatnonzero(passing.take(names[:begin] // self.width))
-        taken = np.zeros(self.count, dtype=np.int32)
+        taken = np.zeros(self.count, dtype=np.int64)
         np.add.at(taken, names[early], np.sign(sizes[early]))
         over = taken.copy()
         np.add.at(over, names[begin : begin + rows], np.sign(sizes[begin : begin + rows]))
@@ -173,8 +177,9 @@ class _Replay:
     def _rows(self, moves: _Moves, begin: int, end: int) -> int:
         """Goes through some rows, and says which was the last to make more be reserved; -1: none."""
         level, last = self.allocator.reserved, -1
-        for row, more in self.allocator.replay(moves.names[begin:end], moves.sizes[begin:end]):
+        if (begin, end) not in self.asked:
+            self.asked[begin, end] = self.allocator.requests(moves.names[begin:end], moves.sizes[begin:end])
+        for row, more in self.allocator.serve(self.asked[begin, end]):
             level, last = level + more, begin + row
-            place = last + int(np.searchsorted(moves.before, last, side="right"))
-            self.told.append((int(self.account["time"][place]), level))
+            self.told.append((last, level))
         return last

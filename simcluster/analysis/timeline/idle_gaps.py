@@ -152,8 +152,8 @@ class GroupGaps:
     def _cut(
         self, gap: Ints, column: Ints, since: Ints, until: Ints, entry: Ints
     ) -> Generator[GapPieces, None, Ints]:
-        """The pieces due to an entry itself, of what is ``since`` and ``until`` then; gives when it was ready,
-        or since when it was if that is later.
+        """The pieces due to entries themselves, ``since`` and ``until`` when; gives where what is before them
+        ends: when they were ready, or ``since``.
         """
         every = since.ndim == 2
         ready, begun = self._times.begins(entry, slice(None) if every else column)
