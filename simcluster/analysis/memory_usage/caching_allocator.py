@@ -157,12 +157,12 @@ class CachingAllocator:
         asked, pools = np.abs(sizes), np.zeros(len(sizes), dtype=np.int64)
         for pool in self.pools[:-1]:
             pools += asked > pool.rules.largest
-        found = []
+        by_pool = []
         for number, pool in enumerate(self.pools):
             rows, unit = np.flatnonzero(pools == number), pool.rules.rounded
             rounded = -(-asked[rows] // unit) * unit
-            found.append(PoolRequests(rows, names[rows], np.where(sizes[rows] < 0, -rounded, rounded)))
-        return found
+            by_pool.append(PoolRequests(rows, names[rows], np.where(sizes[rows] < 0, -rounded, rounded)))
+        return by_pool
 
     def serve(self, requests: Sequence[PoolRequests]) -> list[tuple[int, int]]:
         """Serves requests and takes back, as its pools do: which of them made it reserve more, how much."""
