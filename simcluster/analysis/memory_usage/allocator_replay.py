@@ -78,7 +78,7 @@ class _Replay:
         # never meet.
         self.width = int(micro_batches.max(initial=0)) + 3
         self.count = int(known.sum()) * self.width
-        self.names = ((np.cumsum(known) - known) * self.width + 1).take(buffers)
+        self.names = np.take((np.cumsum(known) - known) * self.width + 1, buffers)
         self.names += micro_batches
         # What is never released has names of its own, after the others.
         self.allocator = CachingAllocator(rules, self.count + len(account), compiled=compiled)
