@@ -78,22 +78,29 @@ class GroupTiming:
         ready = self.ends[part.previous[entries], columns]
         for places, awaited in part.waits_of(entries):
             of_places = columns if isinstance(columns, slice) else columns[places]
-            ready[places] = np.maximum(ready[places], self.ends[awaited, of_places])
+            over = self.ends[awaited, of_places]
+            if len(places) == len(entries):
+                np.maximum(ready, over, out=ready)
+            else:
+                ready[places] = np.maximum(ready[places], over)
         return ready
 
     def begins(self, entries: Ints, columns: Ints | slice) -> tuple[Ints, Ints]:
         """When some entries could start, and when they did, both in these shapes."""
         part, ready = self.group.part, self.ready(entries, columns)
-        streams, starts = part.stream_of[entries], ready.copy()
+        streams, starts = part.stream_of[entries], np.empty_like(ready)
         for number in np.flatnonzero(np.bincount(streams)).tolist():
-            if number == part.compute:
-                continue
             own, begun = np.flatnonzero(streams == number), self.communication_starts[number]
             rows, meeting = entries[own] - part.begins[number], begun.meeting[columns]
-            if isinstance(columns, slice):
-                starts[own] = begun.times[rows].take(meeting, axis=1)
+            if number == part.compute:
+                known = ready[own]
+            elif isinstance(columns, slice):
+                known = begun.times[rows].take(meeting, axis=1)
             else:
-                starts[own] = begun.times[rows, meeting[own]]
+                known = begun.times[rows, meeting[own]]
+            if len(own) == len(entries):
+                return ready, known
+            starts[own] = known
         return ready, starts
 
     def chosen(self, columns: Sequence[int]) -> GroupTiming:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -74,7 +73,7 @@ def run_built(
         raise built.scenario.located(error) from None
     built = tenants[0].built if tenants else built
     trace = LazyTrace(built.placed, timing)
-    made = documents_of(built, timing, trace.account)
+    made, later = documents_of(built, timing, trace.account)
     made["summary"] |= summarise_tenants(tenants)
     made["summary"] |= _inference(built, trace)
     made["summary"] |= lost_to_unequal_devices(built, made["summary"]["step_time_s"])
@@ -84,7 +83,7 @@ def run_built(
         made["job"] = _job(built, made["summary"], replications, jobs)
         made["summary"] |= {name: made["job"][name] for name in JOB_METRICS}
     steps = built.scenario.spec.run.steps
-    later: dict[str, Callable[[], Any]] = {
+    later |= {
         "layouts": partial(layouts_document, built),
         "provenance": partial(_provenance, built),
         "time_use": partial(time_use_document, built.placed, timing, steps),

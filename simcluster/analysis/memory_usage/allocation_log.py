@@ -93,4 +93,4 @@ class OrderedRows:
     @cached_property
     def sizes(self) -> Ints:
         """Bytes [classes, rows]."""
-        return self.log.sizes[self.numbers]
+        return self.log.sizes.take(self.numbers)

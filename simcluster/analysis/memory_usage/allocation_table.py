@@ -58,10 +58,10 @@ class AllocationAccount:
         columns: dict[str, Column] = {
             "time": times,
             "class": np.full(times.size, index, dtype=np.int32),
-            "category": log.kinds[numbers],
+            "category": log.kinds.take(numbers),
             "bytes": ordered.sizes[0],
-            "buffer": log.buffers[numbers],
-            "micro_batch": log.micro_batches[numbers],
+            "buffer": log.buffers.take(numbers),
+            "micro_batch": log.micro_batches.take(numbers),
         }
         return Table(columns, self._names)
 

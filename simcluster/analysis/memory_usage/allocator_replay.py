@@ -10,7 +10,7 @@ import numpy as np
 
 from simcluster.analysis.memory_usage.allocation_log import OUTSIDE
 from simcluster.analysis.memory_usage.block_lists import PoolRules
-from simcluster.analysis.memory_usage.caching_allocator import POOL_CODE, CachingAllocator
+from simcluster.analysis.memory_usage.caching_allocator import POOL_CODE, CachingAllocator, PoolRequests
 from simcluster.number_arrays import Flags, Ints
 from simcluster.program import Category
 from simcluster.trace import Table
@@ -42,9 +42,11 @@ def replay_allocator(account: Table, rules: Sequence[PoolRules], steps: int = 1)
 
 
 class _Moves(NamedTuple):
-    """Allocations and releases in order: their times, names and sizes."""
+    """Allocations and releases in order: their names and sizes, and how many of them are before each of the
+    rows of the account that are left out.
+    """
 
-    times: Ints
+    before: Ints
     names: Ints
     sizes: Ints
 
@@ -71,16 +73,17 @@ class _Replay:
     def __init__(self, account: Table, rules: Sequence[PoolRules], steps: int, *, compiled: bool) -> None:
         self.account, self.steps = account, steps
         buffers, micro_batches = account["buffer"], account["micro_batch"]
-        known = np.zeros(len(account.names["buffer"]), dtype=np.int64)
-        known[buffers] = 1
+        known = np.bincount(buffers) > 0
         # A micro-batch of -1 stands for none. The last number of a buffer is of none, so that neighbours
         # never meet.
         self.width = int(micro_batches.max(initial=0)) + 3
         self.count = int(known.sum()) * self.width
-        self.names = ((np.cumsum(known) - known) * self.width + 1)[buffers] + micro_batches
+        self.names = np.take((np.cumsum(known) - known) * self.width + 1, buffers)
+        self.names += micro_batches
         # What is never released has names of its own, after the others.
         self.allocator = CachingAllocator(rules, self.count + len(account), compiled=compiled)
         self.told: list[tuple[int, int]] = []
+        self.asked: dict[tuple[int, int], list[PoolRequests]] = {}
 
     def growth(self) -> list[tuple[int, int]]:
         """Goes through the account: when how much is reserved from then on."""
@@ -92,15 +95,18 @@ class _Replay:
         self._hold(held[~late])
         self._through(moves, periods)
         self._hold(held[late])
-        self.told = [(0, self.allocator.reserved)]
+        self.told, start = [], self.allocator.reserved
         self._through(moves, periods)
-        return self.told
+        rows, levels = np.array(self.told, dtype=np.int64).reshape(-1, 2).T
+        rows += np.searchsorted(moves.before, rows, side="right")
+        times = self.account["time"][rows].tolist()
+        return [(0, start), *zip(times, levels.tolist(), strict=True)]
 
     def _held(self) -> Ints:
         """Rows of what is never released."""
         released = np.zeros(self.count, dtype=np.bool_)
-        released[self.names[self.account["bytes"] < 0]] = True
-        return np.flatnonzero(~released[self.names])
+        released[self.names.take(np.flatnonzero(self.account["bytes"] < 0))] = True
+        return np.flatnonzero(~released.take(self.names))
 
     def _late(self, held: Ints) -> Flags:
         """Which of what is held is there from the first update on, not from the start."""
@@ -112,12 +118,14 @@ class _Replay:
 
     def _moves(self, held: Ints) -> _Moves:
         """All but what is held, or of several steps those of one, if these do not overlap."""
-        columns = self.account["time"], self.names, self.account["bytes"]
-        moves = _Moves(*(np.delete(column, held) for column in columns))
+        moved = np.ones(len(self.names), dtype=np.bool_)
+        moved[held] = False
+        before = held - np.arange(len(held))
+        moves = _Moves(before, self.names[moved], self.account["bytes"][moved])
         count = len(moves.sizes) // self.steps
         if len(moves.sizes) % self.steps or moves.sizes[:count].sum():
             return moves
-        return _Moves(*(column[:count] for column in moves))
+        return _Moves(before, moves.names[:count], moves.sizes[:count])
 
     def _periods(self, moves: _Moves) -> _Periods | None:
         """The periods around the middle; None if there are none, or if a step leaves something behind."""
@@ -136,9 +144,9 @@ class _Replay:
         end = int(other[after]) + rows if after < len(other) else len(names)
         passing = np.zeros(self.count // self.width, dtype=np.bool_)
         passing[names[begin : begin + rows] // self.width] = True
+        early = np.flatnonzero(passing.take(names[:begin] // self.width))
         taken = np.zeros(self.count, dtype=np.int64)
-        np.add.at(taken, names[:begin], np.sign(sizes[:begin]))
-        taken.reshape(-1, self.width)[~passing] = 0
+        np.add.at(taken, names[early], np.sign(sizes[early]))
         over = taken.copy()
         np.add.at(over, names[begin : begin + rows], np.sign(sizes[begin : begin + rows]))
         if over[0] or not np.array_equal(over[1:], taken[:-1]):
@@ -155,19 +163,23 @@ class _Replay:
             self._rows(moves, 0, len(moves.sizes))
             return
         begin, rows, count, alive = periods
-        self._rows(moves, 0, begin)
-        calm, done = 0, 0
+        first, last, done, calm = 0, begin - 1, 0, 0
         while done < count and calm < STEADY:
-            known, start = self.allocator.reserved, begin + done * rows
-            self._rows(moves, start, start + rows)
-            calm = calm + 1 if self.allocator.reserved == known else 0
-            done += 1
+            # So many more are gone through whatever they do, at first with what is before them.
+            done = min(count, done + STEADY - calm)
+            end = begin + done * rows
+            last = max(last, self._rows(moves, first, end))
+            first, calm = end, (end - 1 - last) // rows
         for pool in self.allocator.pools if done < count else ():
             pool.rename(alive + done, alive + count)
         self._rows(moves, begin + count * rows, len(moves.sizes))
 
-    def _rows(self, moves: _Moves, begin: int, end: int) -> None:
-        level = self.allocator.reserved
-        for row, more in self.allocator.replay(moves.names[begin:end], moves.sizes[begin:end]):
-            level += more
-            self.told.append((int(moves.times[begin + row]), level))
+    def _rows(self, moves: _Moves, begin: int, end: int) -> int:
+        """Goes through some rows, and says which was the last to make more be reserved; -1: none."""
+        level, last = self.allocator.reserved, -1
+        if (begin, end) not in self.asked:
+            self.asked[begin, end] = self.allocator.requests(moves.names[begin:end], moves.sizes[begin:end])
+        for row, more in self.allocator.serve(self.asked[begin, end]):
+            level, last = level + more, begin + row
+            self.told.append((last, level))
+        return last

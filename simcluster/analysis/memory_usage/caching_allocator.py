@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -132,6 +133,14 @@ class Pool:
         return np.zeros(count, dtype=np.int64) if self.compiled else [0] * count
 
 
+class PoolRequests(NamedTuple):
+    """Requests and what is taken back of a pool: their places among those of all pools, and rounded sizes."""
+
+    rows: Ints
+    names: Ints
+    sizes: Ints
+
+
 class CachingAllocator:
     """Pools for small and large requests, by the largest request, ascending."""
 
@@ -143,19 +152,25 @@ class CachingAllocator:
         """Bytes that all pools have reserved."""
         return sum(pool.reserved for pool in self.pools)
 
-    def rounded(self, sizes: Ints) -> tuple[Ints, Ints]:
-        """The numbers of the pools that requests of these sizes go to, and the sizes as these round them."""
+    def requests(self, names: Ints, sizes: Ints) -> list[PoolRequests]:
+        """By pool the requests that go to it."""
         asked, pools = np.abs(sizes), np.zeros(len(sizes), dtype=np.int64)
         for pool in self.pools[:-1]:
             pools += asked > pool.rules.largest
-        units = np.array([pool.rules.rounded for pool in self.pools], dtype=np.int64)[pools]
-        return pools, -(-asked // units) * units * np.sign(sizes)
+        by_pool = []
+        for number, pool in enumerate(self.pools):
+            rows, unit = np.flatnonzero(pools == number), pool.rules.rounded
+            rounded = -(-asked[rows] // unit) * unit
+            by_pool.append(PoolRequests(rows, names[rows], np.where(sizes[rows] < 0, -rounded, rounded)))
+        return by_pool
+
+    def serve(self, requests: Sequence[PoolRequests]) -> list[tuple[int, int]]:
+        """Serves requests and takes back, as its pools do: which of them made it reserve more, how much."""
+        growth: list[tuple[int, int]] = []
+        for pool, own in zip(self.pools, requests, strict=True):
+            growth += [(int(own.rows[row]), more) for row, more in pool.replay(own.names, own.sizes)]
+        return sorted(growth)
 
     def replay(self, names: Ints, sizes: Ints) -> list[tuple[int, int]]:
-        """Serves requests and takes back, as its pools do: which of them made it reserve more, how much."""
-        pools, rounded = self.rounded(sizes)
-        growth: list[tuple[int, int]] = []
-        for number, pool in enumerate(self.pools):
-            rows = np.flatnonzero(pools == number)
-            growth += [(int(rows[row]), more) for row, more in pool.replay(names[rows], rounded[rows])]
-        return sorted(growth)
+        """The same of requests of all pools."""
+        return self.serve(self.requests(names, sizes))

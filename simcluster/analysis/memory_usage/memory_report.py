@@ -14,7 +14,7 @@ from simcluster.analysis.memory_usage.peak_memory import find_peaks
 from simcluster.document import generalised_name
 from simcluster.engine import GroupTiming, Timing
 from simcluster.program import Category, PlacedProgram
-from simcluster.trace import Table
+from simcluster.trace import NameIndex, Table
 
 LARGEST = 8
 """Buffers that are named where a class does not fit."""
@@ -190,9 +190,8 @@ def _live_bytes_by_name(
     living = np.flatnonzero(level > 0)
     numbers, begins, counts = np.unique(living // width + first, return_index=True, return_counts=True)
     held = np.add.reduceat(level[living], begins) if len(begins) else level[living]
-    by_name: dict[str, _LiveBytes] = {}
-    for number, count, size in zip(numbers.tolist(), counts.tolist(), held.tolist(), strict=True):
-        name = generalised_name(names[number])
-        known = by_name.get(name, _LiveBytes(0, 0, number))
-        by_name[name] = _LiveBytes(known.size + int(size), known.num_buffers + count, known.first)
-    return by_name
+    general = NameIndex()
+    which = general.numbers(generalised_name(names[number]) for number in numbers.tolist())
+    _, places = np.unique(which, return_index=True)
+    sums = (np.bincount(which, weights=column).astype(np.int64).tolist() for column in (held, counts))
+    return dict(zip(general.names, map(_LiveBytes, *sums, numbers[places].tolist()), strict=True))

@@ -75,12 +75,11 @@ class StageAllocations:
 
     def _residents(self) -> None:
         """What is held from the start: parameters, gradients, states, and what the runtime takes."""
-        held: defaultdict[tuple[Category, int], list[str]] = defaultdict(list)
+        held: defaultdict[tuple[Category, int], list[int]] = defaultdict(list)
         for name, category, size in self._resident_buffers():
-            held[category, size].append(name)
-            self.names.number(name)
-        for (category, size), names in held.items():
-            buffers = self.names.numbers(names)
+            held[category, size].append(self.names.number(name))
+        for (category, size), numbers in held.items():
+            buffers = np.array(numbers, dtype=np.int64)
             self._book(buffers, np.zeros_like(buffers), [self.moments.zero], size, category, Scope.STEP)
 
     def _resident_buffers(self) -> Iterator[tuple[str, Category, int]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import NOTHING, ClassTiming, GroupTiming, LinkedPart
-from simcluster.number_arrays import Ints
+from simcluster.number_arrays import Ints, offsets
 
 START, END, ARRIVAL = range(3)
 """Events of an instruction: it starts, ends, could have begun. Kernels are ready when they start."""
@@ -40,23 +40,22 @@ class EventIndex:
         """The numbers of all events of a part."""
         number = {stream.name: index for index, stream in enumerate(part.streams)}
         executions = part.by_code()
-        first: dict[int, int] = {}
-        entries, kernels = [], []
+        starts = offsets([len(places) * len(part.codes[code].entry) for code, places in executions.items()])
+        entry, kernel = np.empty((2, starts[-1]), dtype=np.int64)
         first_entries = part.bases + part.begins[:-1]
-        count = known = 0
-        for code, places in executions.items():
-            own_entries = part.codes[code]
-            streams = np.array([number[stream] for stream in own_entries.streams], dtype=np.int64)
-            streams = streams[own_entries.stream_of]
-            entries.append((first_entries[places][:, streams] + own_entries.entry).ravel())
-            own = np.cumsum(streams == part.compute)
-            kernels.append(np.tile(np.where(streams == part.compute, known + own - 1, NOTHING), len(places)))
-            known += int(own[-1])
-            first[code] = count
-            count += len(entries[-1])
-        nothing = np.zeros(0, dtype=np.int64)
-        entry, kernel = (np.concatenate([nothing, *columns]) for columns in (entries, kernels))
-        return cls(part, executions, first, count, entry, kernel)
+        known = 0
+        for begin, (code, places) in zip(starts.tolist(), executions.items(), strict=False):
+            own = part.codes[code]
+            shape = len(places), len(own.entry)
+            rows = slice(begin, begin + shape[0] * shape[1])
+            streams = np.array([number[stream] for stream in own.streams], dtype=np.int64)[own.stream_of]
+            bases = first_entries[places].take(streams, axis=1)
+            np.add(bases, own.entry, out=entry[rows].reshape(shape))
+            among = np.cumsum(streams == part.compute)
+            kernel[rows].reshape(shape)[:] = np.where(streams == part.compute, known + among - 1, NOTHING)
+            known += int(among[-1])
+        first = dict(zip(executions, starts.tolist(), strict=False))
+        return cls(part, executions, first, int(starts[-1]), entry, kernel)
 
     @property
     def zero(self) -> int:
@@ -66,28 +65,30 @@ class EventIndex:
     def times(self, events: Ints, timing: GroupTiming, columns: slice) -> Ints:
         """When some events happen to some classes of a group that runs the part (ns) [events, classes]."""
         if len(events) >= self.count:
-            return self._times(slice(None), timing, columns)[events]
+            return self._times(slice(None), timing, columns).take(events, axis=0)
         kind, instruction = np.divmod(events, self.count)
         known = self._times(instruction, timing, columns)
         return known[np.where(events == self.zero, -1, kind * len(events) + np.arange(len(events)))]
 
     def _times(self, chosen: Ints | slice, timing: GroupTiming, columns: slice) -> Ints:
         """When chosen instructions start, then when they end, then their arrivals; and time 0."""
-        entry, kernel, place = (known[chosen] for known in (self.entry, self.kernel, self.place_in_entry))
+        entry, kernel = self.entry[chosen], self.kernel[chosen]
         count, width = len(entry), timing.ends[:1, columns].shape[1]
         times = np.zeros((3 * count + 1, width), dtype=np.int64)
-        by_event = times[:-1].reshape(3, count, width)
-        by_event[ARRIVAL], by_event[START] = timing.begins(entry, columns)
-        by_event[END] = timing.ends[entry, columns]
-        rows = np.flatnonzero(kernel != NOTHING)
-        entry, kernel, place = entry[rows], kernel[rows], place[rows]
-        begun = by_event[START][rows]
-        # A kernel starts when the one before it in its entry ends.
-        for event, within, before in zip((START, END), _within_entries(timing, columns), (1, 0), strict=True):
-            by_event[event][rows] = begun + within[kernel]
-            if timing.slowed:
-                _slow(by_event[event], rows, entry, place - before, timing, columns)
-        by_event[ARRIVAL][rows] = by_event[START][rows]
+        start, end, arrival = times[:-1].reshape(3, count, width)
+        # Entries of many kernels are looked at once.
+        looked_at = np.arange(self.part.num_entries) if isinstance(chosen, slice) else entry
+        of_entry = entry if isinstance(chosen, slice) else np.arange(count)
+        ready, begun = timing.begins(looked_at, columns)
+        starts, ends = _within_entries(timing, columns)
+        np.take(begun, of_entry, axis=0, out=end)
+        np.add(end, starts.take(kernel, axis=0), out=start)
+        end += ends.take(kernel, axis=0)
+        if timing.slowed:
+            _slow(start, end, entry, self.place_in_entry[chosen], timing, columns)
+        arrival[:] = start
+        others = np.flatnonzero(kernel == NOTHING)
+        end[others], arrival[others] = timing.ends[entry[others], columns], ready[of_entry[others]]
         return times
 
     @cached_property
@@ -122,20 +123,21 @@ def instruction_times(timing: ClassTiming) -> dict[int, InstructionTimes]:
 
 def _within_entries(timing: GroupTiming, columns: slice) -> tuple[Ints, Ints]:
     """When the kernels of the part's segments start and end where nothing slows them, in nanoseconds from the
-    begin of their entries: two arrays [kernels, classes], or [kernels, 1] if they are the same for all.
+    begin of their entries: two arrays [kernels + 1, classes], or [kernels + 1, 1] if they are the same for
+    all. The last row is 0, for ``NOTHING``.
     """
     segments = timing.group.part.segments
     prices = [timing.group.codes[code].duration[own] for code, own in segments.kernels]
-    every = np.concatenate([np.zeros((1, prices[0].shape[1] if prices else 1), dtype=np.int64), *prices])
+    none = np.zeros((1, prices[0].shape[1] if prices else 1), dtype=np.int64)
+    every = np.concatenate([none, *prices, none])
     ends = np.cumsum(every if every.shape[1] == 1 else every[:, columns], axis=0)
-    begun = np.repeat(ends[segments.first[:-1]], np.diff(segments.first), axis=0)
+    begun = np.repeat(ends[segments.first], np.append(np.diff(segments.first), 1), axis=0)
     return ends[:-1] - begun, ends[1:] - begun
 
 
-def _slow(times: Ints, rows: Ints, entry: Ints, place: Ints, timing: GroupTiming, columns: slice) -> None:
-    """Corrects the ``times`` at which kernels end, in those classes and entries that communication slowed.
-
-    The kernels of some ``rows`` are in an ``entry`` each, at a ``place`` in it: -1 is none.
+def _slow(start: Ints, end: Ints, entry: Ints, place: Ints, timing: GroupTiming, columns: slice) -> None:
+    """Corrects when instructions start and end, in those classes and entries that communication slowed; a
+    kernel starts when the one before it in its entry ends. They are at a ``place`` in an ``entry`` each.
     """
     part = timing.group.part
     for column, number in enumerate(range(timing.ends.shape[1])[columns]):
@@ -143,5 +145,8 @@ def _slow(times: Ints, rows: Ints, entry: Ints, place: Ints, timing: GroupTiming
         if slowed is not None:
             first = np.full(part.num_entries, NOTHING, dtype=np.int64)
             first[part.kernels.start + slowed.entries] = slowed.first
-            own = np.flatnonzero((first[entry] != NOTHING) & (place >= 0))
-            times[rows[own], column] = slowed.kernel_ends[first[entry[own]] + place[own]]
+            own = np.flatnonzero((first != NOTHING)[entry])
+            place_of, kernel = place[own], first[entry[own]] + place[own]
+            end[own, column] = slowed.kernel_ends[kernel]
+            later = np.flatnonzero(place_of)
+            start[own[later], column] = slowed.kernel_ends[kernel[later] - 1]

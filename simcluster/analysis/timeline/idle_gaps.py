@@ -22,7 +22,7 @@ from simcluster.trace import NameIndex, Table, number_by_appearance
 PIPELINE_WAIT = "pipeline wait"
 IDLE = "idle"
 
-TOGETHER = 2**15
+TOGETHER = 2**16
 """Times that are looked at together: so many stay in the processor's caches."""
 
 FOLLOWED = 2**18
@@ -108,10 +108,9 @@ class GroupGaps:
         begin, waits = 0, self._waits
         while begin < len(waits.entry):
             # The waits of one entry stay together.
-            last = waits.entry[min(begin + step, len(waits.entry)) - 1]
-            behind = int(np.searchsorted(waits.entry, last, side="right"))
-            rows = _Waits(*(column[begin:behind] for column in waits))
-            left.append((yield from self._first_pieces(rows)))
+            last = min(begin + step, len(waits.entry)) - 1
+            behind = last + 1 + int(waits.more[last])
+            left.append((yield from self._first_pieces(_Waits(*(column[begin:behind] for column in waits)))))
             count, begin = count + len(left[-1][0]), behind
             if count > FOLLOWED:
                 yield from self._followed(left)
@@ -121,43 +120,52 @@ class GroupGaps:
 
     def _first_pieces(self, rows: _Waits) -> Generator[GapPieces, None, tuple[Ints, ...]]:
         """The pieces due to the awaited entries themselves; gives what is left."""
-        times, every = self._times, slice(None)
+        times = self._times
         # The first entry that prolonged a gap to its end is charged with all of it.
-        since, over = times.ends[self._part.previous[rows.entry]], times.ends[rows.awaited]
-        before = since.copy()
-        for turn in range(1, int(rows.turn.max()) + 1):
-            later = np.flatnonzero(rows.turn == turn)
-            before[later] = np.maximum(before[later - 1], over[later - 1])
-        early = np.flatnonzero(rows.more)
-        over[early] = np.where(over[early] == times.ready(rows.entry[early], every), over[early], 0)
-        until = np.where(over > before, over, since)
-        ready, begun = times.begins(rows.awaited, every)
-        begun = np.maximum(since, np.minimum(until, begun))
-        ready = np.maximum(since, np.minimum(begun, ready))
-        gap = (rows.entry - self._part.kernels.start)[:, None]
-        column, awaited = np.arange(len(self.columns))[None], rows.awaited[:, None]
-        running, late = self._causes[:, self._part.stream_of[awaited]]
-        yield GapPieces(gap, column, begun, until, running, awaited)
-        yield GapPieces(gap, column, ready, begun, late, awaited)
-        row, column = np.nonzero(ready > since)
-        return self._before(gap[row, 0], column, since[row, column], ready[row, column], rows.awaited[row])
+        since, until = times.ends[self._part.previous[rows.entry]], times.ends[rows.awaited]
+        several = np.flatnonzero(rows.turn + rows.more)
+        if len(several):
+            turn, over, before = rows.turn[several], until[several], since[several]
+            early = np.flatnonzero(rows.more[several])
+            for nth in range(1, int(turn.max()) + 1):
+                later = np.flatnonzero(turn == nth)
+                before[later] = np.maximum(before[later - 1], over[later - 1])
+            ready = times.ready(rows.entry[several[early]], slice(None))
+            over[early] = np.where(over[early] == ready, over[early], 0)
+            until[several] = np.where(over > before, over, since[several])
+        np.maximum(until, since, out=until)
+        gap, column = rows.entry - self._part.kernels.start, np.arange(len(self.columns))[None]
+        ready = yield from self._cut(gap[:, None], column, since, until, rows.awaited)
+        row, column = np.divmod(np.flatnonzero(ready > since), len(self.columns))
+        return self._before(gap[row], column, since[row, column], ready[row, column], rows.awaited[row])
 
     def _followed(self, left: Sequence[tuple[Ints, ...]]) -> Iterator[GapPieces]:
         """The pieces of what is left of gaps, back through what the awaited entries had to wait for."""
         gap, column, since, until, entry = map(np.concatenate, zip(*left, strict=True))
         while len(gap):
-            ready, begun = self._times.begins(entry, column)
-            begun = np.maximum(since, np.minimum(until, begun))
-            # Ready but not started: the other members of the group are late. No kernel is.
-            ready = np.maximum(since, np.minimum(begun, ready))
-            stream = self._part.stream_of[entry]
-            running, late = self._causes[:, stream]
-            yield GapPieces(gap, column, begun, until, running, entry)
-            yield GapPieces(gap, column, ready, begun, late, entry)
+            ready = yield from self._cut(gap, column, since, until, entry)
             more = ready > since
             gap, column, since, until, entry = self._before(
                 *(values[more] for values in (gap, column, since, ready, entry))
             )
+
+    def _cut(
+        self, gap: Ints, column: Ints, since: Ints, until: Ints, entry: Ints
+    ) -> Generator[GapPieces, None, Ints]:
+        """The pieces due to entries themselves, ``since`` and ``until`` when; gives where what is before them
+        ends: when they were ready, or ``since``.
+        """
+        every = since.ndim == 2
+        ready, begun = self._times.begins(entry, slice(None) if every else column)
+        begun = np.maximum(since, np.minimum(until, begun, out=begun), out=begun)
+        # Ready but not started: the other members of the group are late. No kernel is.
+        ready = np.maximum(since, np.minimum(begun, ready, out=ready), out=ready)
+        running, late = self._causes[:, self._part.stream_of[entry]]
+        if every:
+            running, late, entry = running[:, None], late[:, None], entry[:, None]
+        yield GapPieces(gap, column, begun, until, running, entry)
+        yield GapPieces(gap, column, ready, begun, late, entry)
+        return ready
 
     def _before(self, gap: Ints, column: Ints, since: Ints, until: Ints, entry: Ints) -> tuple[Ints, ...]:
         """What an entry waited for until it was ready: an awaited entry, or the one before on its stream."""
@@ -217,4 +225,8 @@ class GroupGaps:
         owner, waits = rows_of_lists(first, kernels)
         entry = kernels[owner]
         turn, more = waits - first[entry], first[entry + 1] - waits - 1
-        return _Waits(entry, self._part.awaited[waits], turn, more)
+        awaited = self._part.awaited[waits]
+        # Entries that wait for one stream alone are together, stream by stream: they have the same causes.
+        alone = np.where(turn + more == 0, self._part.stream_of[awaited], len(self._part.streams))
+        order = np.argsort(alone.astype(np.int16), kind="stable")
+        return _Waits(*(column[order] for column in (entry, awaited, turn, more)))

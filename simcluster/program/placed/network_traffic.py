@@ -35,7 +35,8 @@ def _sent(mesh: Mesh, instruction: Instruction) -> float:
         return 0.0
     ranks = mesh.product(instruction.group)
     if instruction.parts is not None:
-        tables = [instruction.parts.of_number(group) for group in range(len(instruction.parts.of_group))]
-        away = sum((int(table.counts.sum()) - int(np.trace(table.counts))) * table.share for table in tables)
-        return instruction.num_bytes * away / ranks / len(tables)
+        parts = instruction.parts
+        away = [(int(own.counts.sum()) - int(np.trace(own.counts))) * own.share for own in parts.tables]
+        every = sum(away[number] for number in parts.of_group)
+        return instruction.num_bytes * every / ranks / len(parts.of_group)
     return Operation(instruction.operation).copies(ranks) / ranks * instruction.num_bytes

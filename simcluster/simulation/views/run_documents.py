@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,10 @@ from simcluster.simulation.views.error_band import RunKind, error_band_document
 from simcluster.simulation.views.plan_description import plan_document
 
 
-def documents_of(built: BuiltScenario, timing: Timing, account: AllocationAccount) -> dict[str, Any]:
-    """Documents by name, all of them JSON-able, but for those that are made when they are read."""
+def documents_of(
+    built: BuiltScenario, timing: Timing, account: AllocationAccount
+) -> tuple[dict[str, Any], dict[str, Callable[[], Any]]]:
+    """Documents by name, all of them JSON-able, and what makes others when they are read."""
     plan, placed, spec = built.plan, built.placed, built.scenario.spec
     rule = MemoryRule.of(built.scenario.framework, spec.run)
     hosts = summarise_host_memory(placed, timing, plan.offload)
@@ -55,16 +58,14 @@ def documents_of(built: BuiltScenario, timing: Timing, account: AllocationAccoun
         samples, steps = spec.task.global_batch, spec.run.steps
         summary["parameter_server"] = summarise_servers(placed, timing, plan.servers, samples, steps)
     band = {"error_band": error_band_document(_kind(built))} if spec.training is not None else {}
-    return {
+    made = {
         "summary": summary | memory_maxima(memory) | band,
         "memory": memory,
         "host_memory": [host.over_time(timing.end) for host in hosts],
-        # In another process figures have lost the type of their value, of which pydantic would warn.
-        "scenario": spec.model_dump(mode="json", exclude_unset=True, warnings=False),
-        "plan": plan_document(built, summary["step_time_s"]),
-        "classes": _classes(built),
-        "topology": _topology(built),
     }
+    # In another process figures have lost the type of their value, of which pydantic would warn.
+    scenario = partial(spec.model_dump, mode="json", exclude_unset=True, warnings=False)
+    return made, {"scenario": scenario, **_known_before(built, summary["step_time_s"])}
 
 
 def _step_flops(built: BuiltScenario) -> Flops:
@@ -96,7 +97,16 @@ def _kind(built: BuiltScenario) -> RunKind:
 
 def planned_documents(built: BuiltScenario) -> dict[str, Any]:
     """The documents that are known before anything runs."""
-    return {"plan": plan_document(built), "classes": _classes(built), "topology": _topology(built)}
+    return {name: make() for name, make in _known_before(built, None).items()}
+
+
+def _known_before(built: BuiltScenario, step_time: float | None) -> dict[str, Callable[[], Any]]:
+    """What makes the documents that need no times, but for the step's if it was simulated."""
+    return {
+        "plan": partial(plan_document, built, step_time),
+        "classes": partial(_classes, built),
+        "topology": partial(_topology, built),
+    }
 
 
 def _have_roles(built: BuiltScenario) -> bool:

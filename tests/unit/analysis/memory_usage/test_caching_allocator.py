@@ -51,7 +51,8 @@ class Allocator:
         number, before = self.numbers.setdefault(name, len(self.numbers)), self.reserved
         growth = self.allocator.replay(np.array([number]), np.array([size]))
         assert sum(more for _, more in growth) == self.reserved - before
-        return int(self.allocator.rounded(np.array([size]))[1][0])
+        requests = self.allocator.requests(np.array([number]), np.array([size]))
+        return sum(int(own.sizes.sum()) for own in requests)
 
 
 @pytest.mark.parametrize(
