@@ -60,9 +60,9 @@ def pytest_runtest_protocol(item):
 def pytest_collection_modifyitems(config, items):
     """Of ``combinations`` of parameters all are thorough but a few in which every value of each occurs.
 
-    Of properties half of the examples are quick, and half thorough.
+    Of the examples of properties a quarter are quick, a quarter thorough, and the others exhaustive.
     """
-    _halve_examples(items, config.option.markexpr)
+    _share_examples(items, config.option.markexpr)
     combined = defaultdict(list)
     for item in items:
         if item.get_closest_marker("combinations"):
@@ -78,12 +78,12 @@ def pytest_collection_modifyitems(config, items):
             todo -= values
 
 
-def _halve_examples(items, markexpr):
-    """Examples are drawn anew in every run, so that a quick run and a thorough one draw them all together.
+def _share_examples(items, markexpr):
+    """Examples are drawn anew in every run: a quick, a thorough and an exhaustive one draw all together.
 
     Tests that are partly thorough already keep theirs, and so do those of few examples.
     """
-    if markexpr not in ("thorough", "not thorough and not exhaustive"):
+    if markexpr not in ("thorough", "exhaustive", "not thorough and not exhaustive"):
         return
     properties = defaultdict(list)
     for item in items:
@@ -94,12 +94,12 @@ def _halve_examples(items, markexpr):
         marked = {marker.name for item in items_of_test for marker in item.iter_markers()}
         if marked & {"thorough", "exhaustive"} or drawn.max_examples < 8 or drawn.derandomize:
             continue
-        number = drawn.max_examples // 2
-        if markexpr == "thorough":
+        number = -(-drawn.max_examples // 4)
+        if markexpr in ("thorough", "exhaustive"):
             for item in items_of_test:
-                item.add_marker(pytest.mark.thorough)
-        else:
-            number = drawn.max_examples - number
+                item.add_marker(markexpr)
+        if markexpr == "exhaustive":
+            number = drawn.max_examples - 2 * number
         function._hypothesis_internal_use_settings = settings(drawn, max_examples=number)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from html import escape
 from itertools import pairwise
-from textwrap import dedent
 from typing import Annotated, Any, ClassVar
 
 from pydantic import (
@@ -202,21 +203,46 @@ def field_descriptions(section: type[Section]) -> Mapping[str, str]:
     """
     descriptions: dict[str, str] = {}
     for base in reversed(section.__mro__):
-        if not issubclass(base, Section) or base.__pydantic_generic_metadata__["origin"]:
-            continue
-        try:
-            source = inspect.getsource(base)
-        except (OSError, TypeError):  # typed in where no source is kept
-            continue
-        (made,) = ast.parse(dedent(source)).body
-        assert isinstance(made, ast.ClassDef)
-        for field, text in pairwise([*made.body, None]):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                descriptions.pop(field.target.id, None)
-                match text:
-                    case ast.Expr(ast.Constant(str(words))):
-                        descriptions[field.target.id] = inspect.cleandoc(words)
+        if issubclass(base, Section) and not base.__pydantic_generic_metadata__["origin"]:
+            for name, text in _texts_below_fields(base.__module__).get(base.__qualname__, {}).items():
+                descriptions.pop(name, None)
+                if text is not None:
+                    descriptions[name] = text
     return descriptions
+
+
+@cache
+def _texts_below_fields(module: str) -> Mapping[str, Mapping[str, str | None]]:
+    """The text below every annotated name of every class of a module, by the qualified names of classes.
+
+    ``inspect.getsource`` of a class would read the whole module for each of them.
+    """
+    texts: dict[str, dict[str, str | None]] = {}
+
+    def visit(node: ast.AST, outer: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            inside = outer
+            if isinstance(child, ast.ClassDef):
+                inside = f"{outer}{child.name}."
+                texts.setdefault(inside[:-1], dict(_annotated(child)))
+            elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                inside = f"{outer}{child.name}.<locals>."
+            visit(child, inside)
+
+    # A module that was typed in has no source.
+    with suppress(OSError, TypeError, KeyError):
+        visit(ast.parse(inspect.getsource(sys.modules[module])), "")
+    return texts
+
+
+def _annotated(made: ast.ClassDef) -> Iterator[tuple[str, str | None]]:
+    for field, text in pairwise([*made.body, None]):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            match text:
+                case ast.Expr(ast.Constant(str(words))):
+                    yield field.target.id, inspect.cleandoc(words)
+                case _:
+                    yield field.target.id, None
 
 
 class Refused(ValueError):

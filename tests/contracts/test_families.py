@@ -1,7 +1,8 @@
 """Every family of models computes what one device computes, under every recipe that can split it.
 
-Beside ``test_recipes``, which varies decoder-only transformers: here every pair of family, place and option
-is met at least once.
+Beside ``test_recipes``, which varies decoder-only transformers: here every family and every recipe on a mesh
+meets each other and every option; each family under each recipe on each mesh with every option is marked
+``exhaustive``.
 """
 
 from __future__ import annotations
@@ -70,7 +71,22 @@ OPTIONS = {
     "logits": ["compute", "fp32"],
     "micro_batches": [1, 4],
 }
-ROWS = covering({"place": PLACES, **OPTIONS})
+SPLITS = [(recipe, mesh) for recipe, meshes in MESHES.items() for mesh in meshes]
+EVERYWHERE = covering({"place": PLACES, **OPTIONS})
+
+
+def splits(row) -> bool:
+    """Whether the recipe of a row is one of its family's."""
+    return "family" not in row or "split" not in row or (row["family"], *row["split"]) in PLACES
+
+
+def placed(row):
+    """The row with its family, its recipe and its mesh as one choice."""
+    others = {name: row[name] for name in OPTIONS}
+    return {"place": (row["family"], *row["split"]), **others}
+
+
+ROWS = list(map(placed, covering({"family": [*FAMILIES], "split": SPLITS, **OPTIONS}, legal=splits)))
 
 
 def label(row) -> str:
@@ -114,11 +130,26 @@ def scenario(row) -> Scenario:
     return made
 
 
-@pytest.mark.parametrize("row", thorough_but_few(ROWS), ids=label)
-def test_it_computes_what_one_device_computes(row):
+def prove(row) -> None:
     found = verify(scenario(row))
     assert found.agrees, f"{label(row)}: {found.fault or found.first_difference}"
     assert {each.what for each in found.comparisons} == {"loss", "gradient", "update"}
+
+
+@pytest.mark.parametrize("row", thorough_but_few(ROWS), ids=label)
+def test_it_computes_what_one_device_computes(row):
+    prove(row)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("row", EVERYWHERE, ids=label)
+def test_it_does_so_with_every_option_in_every_place(row):
+    prove(row)
+
+
+def test_every_family_is_split_in_every_way_that_it_can_be():
+    shown = [row["place"] for row in ROWS]
+    assert all(place in shown for place in PLACES)
 
 
 @pytest.mark.parametrize("recipe", ["megatron", "megatron_sp"])

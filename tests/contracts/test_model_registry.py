@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.support.installed import installed
 
 FAMILY = '''
@@ -84,6 +86,7 @@ parallel: {mesh: {pipeline: 2, data: 4}}
 FAMILIES = "simcluster.model.families"
 
 
+@pytest.mark.thorough
 def test_a_family_from_an_entry_point_runs_and_its_keys_are_checked_and_described(tmp_path):
     (tmp_path / "own.yaml").write_text(SCENARIO % ", breadth: 64")
     (tmp_path / "lacks.yaml").write_text(SCENARIO % "")

@@ -69,6 +69,7 @@ def test_an_optimizer_rule(added, tmp_path):
     assert "did you mean 'lion'" in simcluster("run", "small.yaml", "--set", "training.optimizer=lyon").stderr
 
 
+@pytest.mark.thorough
 def test_a_tuning_knob(added):
     simcluster = added(
         "simcluster.tuning.knobs",
@@ -94,6 +95,7 @@ def test_a_tuning_knob(added):
     assert changes["sequence length",]["set"][0].startswith("training.seq_len=")
 
 
+@pytest.mark.thorough
 def test_a_knob_about_speed(added):
     simcluster = added(
         "simcluster.tuning.knobs",
@@ -127,6 +129,7 @@ def test_a_knob_about_speed(added):
     assert tips["shorter sequences"]["why"].startswith("a step takes")
 
 
+@pytest.mark.thorough
 def test_a_framework_switch(added, tmp_path):
     simcluster = added(
         "simcluster.plan.switches",

@@ -61,6 +61,7 @@ def commands(steps):
     return [line for line in lines if "pip install" not in line]
 
 
+@pytest.mark.thorough
 def test_the_workflow_of_github(checkout):
     (line,) = commands(GITHUB["jobs"]["check"]["steps"])
     passed = checkout(line)

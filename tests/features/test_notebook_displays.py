@@ -112,6 +112,7 @@ def test_a_report_page_is_written(result, tmp_path):
     assert page.startswith("<!doctype html>") and (tmp_path / "report.html").read_text() == page
 
 
+@pytest.mark.thorough
 def test_the_catalog_lists_every_family():
     listing = simcluster.catalog()
     assert set(listing.data) == set(FAMILIES)

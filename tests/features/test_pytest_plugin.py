@@ -60,6 +60,7 @@ def test_they_are_compared_with_a_baseline_by_several_processes(pytest_in):
     )
 
 
+@pytest.mark.thorough
 def test_the_fixture_runs_scenarios_of_the_root_folder_once(pytest_in):
     (pytest_in.folder / "test_it.py").write_text(
         "def test_more_hosts(simcluster):\n"

@@ -20,17 +20,22 @@ _TRIES = 6
 
 
 def covering(
-    factors: Mapping[str, Sequence[Any]], strength: int = 2, legal: Callable[[Row], bool] = lambda row: True
+    factors: Mapping[str, Sequence[Any]],
+    strength: int = 2,
+    legal: Callable[[Row], bool] = lambda row: True,
+    elsewhere: Collection[str] = (),
 ) -> list[Row]:
     """Rows in which every ``strength`` values of different factors meet, if a legal row can have them.
 
-    ``legal`` is asked about incomplete rows too. Greedy and seeded: each row begins with a set of values that
+    Factors that meet each other ``elsewhere``, in another test, need not meet here, unless others are with
+    them. ``legal`` is asked about incomplete rows too. Greedy and seeded: each row begins with values that
     have not met, and takes factor by factor the value that lets most others meet.
     """
     names, choices = list(factors), list(factors.values())
     todo: dict[_Set, None] = {
         frozenset(zip(which, values, strict=True)): None
         for which in itertools.combinations(range(len(names)), strength)
+        if not {names[factor] for factor in which} <= set(elsewhere)
         for values in itertools.product(*(range(len(choices[factor])) for factor in which))
     }
     rng = random.Random(0)

@@ -35,7 +35,8 @@ def _reader(converted: Callable[[Any], Value | None], expected: str) -> Callable
 def _integer(value: Any) -> int | None:
     if isinstance(value, str):
         value = int(value) if _INTEGER.fullmatch(value) else _float(value)
-    if isinstance(value, float) and value.is_integer():
+    # A float holds larger integers than a scenario may: 1e100.
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 

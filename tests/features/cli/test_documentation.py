@@ -35,13 +35,17 @@ SLOW = {
     "simcluster search scenarios/quickstart.yaml --over mesh --top 5 -o best.yaml",
 }
 """Commands of several seconds, of which other tests have more."""
+SHIPPED = re.compile(r"simcluster (run|verify) scenarios/[\w.-]+\.yaml( *#.*)?")
+"""Shipped scenarios as they are: the goldens simulate them all, and ``test_verify.py`` verifies them all."""
 CODE = re.compile(r"#.*exit code (\d)")
 """What a comment behind a command says how it ends; 0 without one."""
 
 
 def marked(block):
     """The README's blocks belong to the quick run, the guide's to the thorough one, but for slow ones."""
-    mark = pytest.mark.exhaustive if SLOW & set(block.commands) else pytest.mark.thorough
+    shown_elsewhere = not block.output and all(map(SHIPPED.fullmatch, block.commands))
+    late = block.commands and (shown_elsewhere or SLOW & set(block.commands))
+    mark = pytest.mark.exhaustive if late else pytest.mark.thorough
     return pytest.param(block, marks=() if block.page.name == "README.md" else mark, id=str(block))
 
 

@@ -249,6 +249,7 @@ def test_the_head_is_short_and_tells_all_on_request(simcluster, small):
     assert len(short.splitlines()) < len(long.splitlines())
 
 
+@pytest.mark.thorough
 def test_scenarios_are_shared_among_processes(simcluster, here):
     for number in range(4):
         text = but("name: small", f"name: scenario {number}").replace(

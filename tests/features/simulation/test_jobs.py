@@ -128,6 +128,7 @@ def test_every_policy_recovers(policy):
     assert found["goodput"] > 0.1
 
 
+@pytest.mark.thorough
 def test_replications_are_the_same_for_any_number_of_processes():
     slow = DEVICE | {"cause": "slow", "effect": "slow", "factor": 0.5, "lasts": "2 min"}
     written = scenario(job(failures={"causes": [DEVICE, slow], "rate": 8.0}))

@@ -285,6 +285,10 @@ def test_effectless_and_framework_flags():
             BASE.replace("--num-layers 8", "--num-layers eight"),
             "run.sh:1: --num-layers eight: expected an integer",
         ),
+        (
+            BASE.replace("--num-layers 8", "--num-layers 1e100"),
+            "run.sh:1: --num-layers 1e100: expected an integer",
+        ),
         (BASE.replace("--num-layers 8", "--num-layers 8 9"), "--num-layers 8 9: expected a single value"),
         (BASE.replace("--num-layers 8", "--num-layers"), "--num-layers: expected an integer"),
         (BASE.replace("--num-layers 8", "--num-layers 0"), "run.sh:1: --num-layers 0: 0 is too small"),
