@@ -142,7 +142,8 @@ def _launched_by_accelerate(facts: Facts, launch: Launch, given: UserAdditions) 
         replace(flag, name="distributed_type", value=_USED[flag.name]) for flag in flags if flag.name in _USED
     ]
     own = {flag.where + flag.text for flag in said} | {file.where + file.text if file else ""}
-    state_launcher(facts, (flag for flag in launch.launcher if flag.where + flag.text not in own))
+    others = [flag for flag in launch.launcher if flag.where + flag.text not in own]
+    state_launcher(facts, others, given.hosts)
     if file is not None:
         facts.absorb(file)
         text = given.referenced(str(file.value))
