@@ -320,8 +320,8 @@ class _Class:
     def _counters(self) -> Iterator[bytes]:
         """The bytes held under each category, and of all together, whenever they change.
 
-        Readers name a counter by its event and argument, ``memory`` and ``weights bytes``: what changes at one
-        moment is one event. Moments at which the same counters change are text together.
+        Readers name a counter by its event and argument, ``memory`` and ``weights bytes``, so that what
+        changes at one moment is one event. Moments at which the same counters change are text together.
         """
         memory = self.events.memory
         categories = memory.names["category"]
