@@ -9,6 +9,9 @@ entries, and the most memory that the process had. Phases are those of ``simulat
     loop        the events
     following   what is made of the times: account, breakdown, documents
 
+Entries are those of the run that ``loop`` is about: of tenants, those of all together. What is run besides,
+each tenant alone or the cluster without its changes, is in ``linking`` and ``following``.
+
 Re-solves are how often rates of flows that share links were worked out; ``mean solve`` is how many flows hung
 together then.
 
@@ -159,15 +162,18 @@ def measured(row: Row) -> dict[str, Any]:
         timings: list[Timing] = []
 
         def kept(*arguments: Any, **options: Any) -> list[Timing]:
-            timings[:] = timed(*arguments, **options)
-            return timings
+            found: list[Timing] = timed(*arguments, **options)
+            if any(isinstance(argument, Watched) for argument in arguments):
+                timings[:] = found
+            return found
 
         stack.enter_context(patch.object(sys.modules[composing], "run_together", kept))
         stack.enter_context(clock.within(composing, "run_together", "linking", "following"))
         clock.enter("building")
         run = simulate(scenario, progress=Watched())
     summary = run.documents["summary"]
-    counts = {name: summary[name] for name in ("num_classes", "num_events", "num_flows", "num_solves")}
+    counts = {name: summary[name] for name in ("num_classes", "num_flows", "num_solves")}
+    counts["num_events"] = sum(timing.num_events for timing in timings)
     counts["mean_solve"] = max(timing.num_rates / (timing.num_solves or 1) for timing in timings)
     if row.trace:
         clock.enter("trace")

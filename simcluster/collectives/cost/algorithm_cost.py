@@ -13,7 +13,7 @@ from simcluster.collectives.cost.hccl_rules import hccl_choice
 from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.operation import Operation
 from simcluster.collectives.step import Routine
-from simcluster.collectives.traffic import UnequalParts, normalised, phases
+from simcluster.collectives.traffic import GRAIN, UnequalParts, normalised, phases
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError, Problem, ScenarioError, nearest
 from simcluster.number_arrays import Floats
@@ -279,7 +279,7 @@ def _price(
     for traffic in phases(routine, group_site_of(placement, cluster), members, topology, parts):
         load = normalised(traffic, 1, topology)
         of_links = topology.rates(traffic.links)
-        rates.append(float((of_links / load.loads).min(initial=np.inf)))
+        rates.append(float((of_links / (load.loads * GRAIN)).min(initial=np.inf)))
         scales.append(float(load.scale[0]))
         if traffic.reduced and (reduction := topology.network.reduces):
             rates[-1] = min(rates[-1], reduction.rate * scales[-1] / traffic.reduced)

@@ -8,7 +8,7 @@ import numpy as np
 
 from simcluster.cluster import Cluster, HostPath, host_path_links
 from simcluster.collectives.cost.algorithm_cost import AlgorithmChoice, LoadPhase
-from simcluster.collectives.traffic import PhaseLoad
+from simcluster.collectives.traffic import GRAIN, PhaseLoad
 from simcluster.number_arrays import Ints
 
 
@@ -43,4 +43,4 @@ def copy_loads(way: HostPath, ranks: Ints, cluster: Cluster) -> PhaseLoad:
     ordered = np.sort(links, axis=1)
     used = ordered >= 0
     offsets = np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int64)
-    return PhaseLoad(offsets, ordered[used], np.ones(int(offsets[-1])), np.ones(len(ranks)))
+    return PhaseLoad(offsets, ordered[used], np.full(int(offsets[-1]), int(1 / GRAIN)), np.ones(len(ranks)))

@@ -94,5 +94,5 @@ def work_loads(phase: int, ranks: Ints, cluster: Cluster) -> PhaseLoad:
     links, loads = np.take_along_axis(links, order, 1), np.take_along_axis(loads, order, 1)
     used = links >= 0
     offsets = np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int64)
-    rounded = np.maximum(GRAIN, np.rint(loads[used] / GRAIN) * GRAIN)
-    return PhaseLoad(offsets, links[used], rounded, np.ones(len(ranks)))
+    rounded = np.maximum(1, np.rint(loads[used] / GRAIN))
+    return PhaseLoad(offsets, links[used], rounded.astype(np.int64), np.ones(len(ranks)))

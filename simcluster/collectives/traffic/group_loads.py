@@ -9,7 +9,7 @@ from simcluster.collectives.group_site import GroupSite
 from simcluster.collectives.step import Routine
 from simcluster.collectives.traffic.link_loads import PhaseLoad, normalised, numbered, phases
 from simcluster.collectives.traffic.unequal_parts import UnequalParts
-from simcluster.number_arrays import Floats, Ints
+from simcluster.number_arrays import Ints
 
 
 def group_loads_of(
@@ -64,13 +64,13 @@ def _spread(
 ) -> PhaseLoad | None:
     """The load of the ``first`` groups for all groups of their kinds, whose ``rows`` are given by kind."""
     counts, scale = np.zeros(len(hosts), dtype=np.int64), np.zeros(len(hosts))
-    parts: list[tuple[Ints, Floats]] = []
+    parts: list[tuple[Ints, Ints]] = []
     for number, (example, own_groups) in enumerate(zip(first.tolist(), rows, strict=True)):
         own = slice(*load.offsets[number : number + 2].tolist())
         links = topology.moved(load.links[own], hosts[example], hosts[own_groups])
         if links is None:
             return None
-        amounts: Floats = np.broadcast_to(load.loads[own], links.shape)
+        amounts: Ints = np.broadcast_to(load.loads[own], links.shape)
         if (links[:, 1:] < links[:, :-1]).any():
             order = np.argsort(links, axis=1)
             links = np.take_along_axis(links, order, axis=1)
@@ -80,7 +80,7 @@ def _spread(
     offsets = np.concatenate([[0], np.cumsum(counts)])
     if len(parts) == 1:
         return PhaseLoad(offsets, parts[0][0].ravel(), parts[0][1].ravel(), scale)
-    every, loaded = np.empty(offsets[-1], dtype=np.int64), np.empty(offsets[-1])
+    every, loaded = np.empty(offsets[-1], dtype=np.int64), np.empty(offsets[-1], dtype=np.int64)
     if (counts == counts[0]).all():  # whole rows are moved much faster than single links
         shape = len(counts), int(counts[0])
         for own_groups, (links, amounts) in zip(rows, parts, strict=True):

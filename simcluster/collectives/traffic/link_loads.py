@@ -34,14 +34,14 @@ BLOCK = 2**18
 class PhaseLoad:
     """One phase of a routine on the links of many groups.
 
-    Those of group i are ``links[offsets[i]:offsets[i + 1]]``, rising, with ``loads`` normalised to 1 on the
-    group's slowest link and rounded to multiples of ``GRAIN``. ``scale`` [groups]: bytes on that link per
-    byte of S. A phase that uses no link has none.
+    Those of group i are ``links[offsets[i]:offsets[i + 1]]``, rising, with ``loads`` in units of ``GRAIN``
+    of what the group's slowest link carries. ``scale`` [groups]: bytes on that link per byte of S. A phase
+    that uses no link has none.
     """
 
     offsets: Ints
     links: Ints
-    loads: Floats
+    loads: Ints
     scale: Floats
 
 
@@ -321,8 +321,8 @@ def normalised(found: Traffic, num_groups: int, topology: Topology) -> PhaseLoad
     longest = _most(times, offsets)
     scale = _most(np.where(times == longest[found.groups], whole, 0.0), offsets)
     # Rounded down, so that the slowest link alone decides how long a group takes by itself.
-    loads = np.maximum(np.floor(whole / scale[found.groups] / GRAIN), 1) * GRAIN
-    return PhaseLoad(np.asarray(offsets, dtype=np.int64), found.links, loads, scale)
+    loads = np.maximum(np.floor(whole / scale[found.groups] / GRAIN), 1)
+    return PhaseLoad(np.asarray(offsets, dtype=np.int64), found.links, loads.astype(np.int64), scale)
 
 
 def _most(values: Floats, offsets: Ints) -> Floats:

@@ -77,17 +77,17 @@ class _Rows:
         """All rows in the order of the groups; those of groups that do not use it are empty."""
         if len(self.parts) == 1 and len(self.parts[0][0]) == self.num_groups:
             only = self.parts[0][1]
-            return GroupLoads.of(only.offsets, only.links, only.loads)
+            return GroupLoads(only.offsets, only.links, only.loads)
         lengths = np.zeros(self.num_groups, dtype=np.int64)
         for groups, load in self.parts:
             lengths[groups] = np.diff(load.offsets)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
-        links, amounts = np.empty(offsets[-1], dtype=np.int64), np.empty(offsets[-1])
+        links, amounts = np.empty((2, offsets[-1]), dtype=np.int64)
         for groups, load in self.parts:
             inside = np.arange(len(load.links)) - np.repeat(load.offsets[:-1], np.diff(load.offsets))
             places = np.repeat(offsets[groups], np.diff(load.offsets)) + inside
             links[places], amounts[places] = load.links, load.loads
-        return GroupLoads.of(offsets, links, amounts)
+        return GroupLoads(offsets, links, amounts)
 
 
 @dataclass

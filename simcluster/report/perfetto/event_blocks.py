@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.number_arrays import Ints
@@ -319,41 +318,48 @@ class _Class:
             )
 
     def _counters(self) -> Iterator[bytes]:
-        """The bytes held under each category, and of all together, whenever they change."""
+        """The bytes held under each category, and of all together, whenever they change.
+
+        Readers name a counter by its event and argument, ``memory`` and ``weights bytes``, so that what
+        changes at one moment is one event. Moments at which the same counters change are text together.
+        """
         memory = self.events.memory
-        times, changes = memory["time"], memory["bytes"]
-        moments, numbers = _moments(times)
-        texts = np.array(json_microseconds(moments), dtype=np.object_)
-        rows, levels = level_changes(times, changes)
-        yield from self._counter("memory", texts, numbers[rows], levels)
-        for number, category in enumerate(memory.names["category"]):
-            chosen = np.flatnonzero(memory["category"] == number)
-            rows, levels = level_changes(times[chosen], changes[chosen])
-            yield from self._counter(f"memory {category}", texts, numbers[chosen[rows]], levels)
+        categories = memory.names["category"]
+        moments, levels = level_changes(memory["time"], memory["category"], memory["bytes"], len(categories))
+        keys = [b"%b:" % json_text(f"{name} bytes") for name in categories] + [b'"bytes":']
+        sets, which = distinct_rows(*(level >= 0 for level in levels))
+        for number, example in enumerate(sets.tolist()):
+            chosen = np.flatnonzero(which == number)
+            changed = np.flatnonzero(levels[:, example] >= 0).tolist()
+            for start in range(0, len(chosen), BLOCK):
+                rows = chosen[start : start + BLOCK]
+                values = {keys[counter]: json_numbers(levels[counter, rows]) for counter in changed}
+                yield self._counter(json_microseconds(moments[rows]), values)
 
-    def _counter(self, name: str, texts: NDArray[np.object_], numbers: Ints, levels: Ints) -> Iterator[bytes]:
-        head = b',\n{"ph":"C","pid":%b,"ts":' % self.pid
-        middle = b',"name":%b,"args":{"bytes":' % json_text(name)
-        for start in range(0, len(numbers), BLOCK):
-            part = slice(start, start + BLOCK)
-            times = texts[numbers[part]].tolist()
-            yield join_columns(head, times, middle, json_numbers(levels[part]), b"}}")
+    def _counter(self, times: list[bytes], values: Mapping[bytes, list[bytes]]) -> bytes:
+        head, before = b',\n{"ph":"C","pid":%b,"ts":' % self.pid, b',"name":"memory","args":{'
+        columns: list[bytes | list[bytes]] = [head, times]
+        for key, numbers in values.items():
+            columns += [before + key, numbers]
+            before = b","
+        return join_columns(*columns, b"}}")
 
 
-def _moments(times: Ints) -> tuple[Ints, Ints]:
-    """The different ones of times in order, and for each time its number among them."""
+def level_changes(times: Ints, counters: Ints, changes: Ints, count: int) -> tuple[Ints, Ints]:
+    """The moments at which sums of changes have new values, and these values [counters + 1, moments].
+
+    ``times`` rise; there are ``count`` counters. The last row is all together; -1 is what has no new value.
+    """
     new = np.append(True, times[1:] != times[:-1])[: len(times)]
-    return times[new], np.cumsum(new) - 1
-
-
-def level_changes(times: Ints, changes: Ints) -> tuple[Ints, Ints]:
-    """The last row of each time at which a sum of changes has a new value, and that value."""
-    if not len(times):
-        return times, changes
-    rows = np.flatnonzero(np.append(times[1:] != times[:-1], True))
-    levels = np.cumsum(changes)[rows]
-    new = np.append(True, levels[1:] != levels[:-1])
-    return rows[new], levels[new]
+    moments, number = times[new], np.cumsum(new) - 1
+    levels = np.zeros((count + 1, len(moments)), dtype=np.int64)
+    np.add.at(levels, (counters, number), changes)
+    levels[-1] = levels[:-1].sum(axis=0)
+    same = levels == 0
+    np.cumsum(levels, axis=1, out=levels)
+    levels[same] = -1
+    some = ~same.all(axis=0)
+    return moments[some], levels[:, some]
 
 
 def _contexts(table: Table) -> list[bytes]:

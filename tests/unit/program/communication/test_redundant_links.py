@@ -26,7 +26,7 @@ def ring_loads(cluster, hosts):
     placement = cluster.placement(members[0])
     steps = algorithm_routine("ring", Operation("all_gather"), placement, cluster)
     (load,) = group_loads_of(steps, group_site_of(placement, cluster), members, cluster.topology, None)
-    rows = GroupLoads.of(load.offsets, load.links, load.loads)
+    rows = GroupLoads(load.offsets, load.links, load.loads)
     return ProgramLoads(LinkLoading(np.zeros(cluster.topology.num_links, np.int64), {("data",): [rows]}), {})
 
 

@@ -161,12 +161,14 @@ def test_no_transfer_has_two_arrows(any_run, trace):
 def test_counters_follow_the_account(any_run, trace):
     for entry in any_run.documents["summary"]["peak_memory_bytes"]:
         process = entry["class"] + 1
-        peak = max(value for _, value in trace.counters[process, "memory"])
+        peak = max(value for _, value in trace.counters[process, "memory bytes"])
         assert peak == entry["total"]
-        when = next(time for time, value in trace.counters[process, "memory"] if value == peak)
+        when = next(time for time, value in trace.counters[process, "memory bytes"] if value == peak)
         assert when == round(entry["time_s"] * 1e9)
         for category, size in entry["breakdown"].items():
-            values = [value for time, value in trace.counters[process, f"memory {category}"] if time <= when]
+            values = [
+                value for time, value in trace.counters[process, f"memory {category} bytes"] if time <= when
+            ]
             assert values[-1] == size
 
 
@@ -329,11 +331,19 @@ def test_readers_get_the_exact_nanosecond(times):
 
 
 def test_levels_have_one_value_per_time_and_none_that_repeats():
-    times = np.array([0, 0, 1, 1, 2, 3, 3])
-    rows, level = level_changes(times, np.array([5, 2, -3, 3, 4, -2, -2]))
-    assert times[rows].tolist() == [0, 2, 3] and level.tolist() == [7, 11, 7]
-    rows, level = level_changes(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    assert not len(rows) and not len(level)
+    times, counters = np.array([0, 0, 1, 1, 2, 2, 3, 4, 4]), np.array([0, 0, 0, 0, 1, 0, 1, 0, 1])
+    moments, levels = level_changes(times, counters, np.array([5, 2, -3, 3, 4, -4, -2, -3, 3]), 3)
+    assert moments.tolist() == [0, 2, 3, 4]
+    assert levels.tolist() == [[7, 3, -1, 0], [-1, 4, 2, 5], [-1, -1, -1, -1], [7, -1, 5, -1]]
+    nothing = np.zeros(0, np.int64)
+    moments, levels = level_changes(nothing, nothing, nothing, 3)
+    assert not len(moments) and levels.shape == (4, 0)
+
+
+def test_counters_that_change_at_one_moment_are_one_event(run):
+    events = orjson.loads(b"".join(perfetto.trace_events(run)))["traceEvents"]
+    moments = Counter((event["pid"], event["ts"]) for event in events if event["ph"] == "C")
+    assert moments and set(moments.values()) == {1}
 
 
 CHUNKED = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 Event = dict[str, Any]
@@ -45,6 +46,7 @@ def checked(document) -> Checked:
         assert isinstance(event["ts"], (int, float)) and event["ts"] >= 0
         assert isinstance(event["name"], str) and event["name"]
         _KINDS[event["ph"]](found, event, flows)
+    _levels(found)
     _names(found)
     _nesting(found)
     _arrows(found, flows)
@@ -74,13 +76,20 @@ def _complete(found, event, flows):
 
 
 def _counter(found, event, flows):
-    (value,) = event["args"].values()
-    assert isinstance(value, int) and value >= 0
-    values = found.counters.setdefault((event["pid"], event["name"]), [])
-    if values:
-        assert values[-1][0] < nanoseconds(event["ts"]), "one value at a time, in order"
-        assert values[-1][1] != value, "only when it changes"
-    values.append((nanoseconds(event["ts"]), value))
+    assert event["args"]
+    for argument, value in event["args"].items():
+        assert isinstance(value, int) and value >= 0
+        # Readers name a counter so.
+        values = found.counters.setdefault((event["pid"], f"{event['name']} {argument}"), [])
+        values.append((nanoseconds(event["ts"]), value))
+
+
+def _levels(found):
+    for values in found.counters.values():
+        values.sort()  # as readers do
+        for (earlier, before), (later, value) in pairwise(values):
+            assert earlier < later, "one value at a time"
+            assert before != value, "only when it changes"
 
 
 def _flow(found, event, flows):
