@@ -27,7 +27,8 @@ class UserAdditions:
 
     ``model`` is a name of the catalog, or the path of a config.json. ``settings`` are (key path, YAML text)
     pairs for the scenario, ``variables`` values for what the file itself leaves open, such as shell
-    variables. ``referenced`` gives the text of a file that the file names, None where there is none.
+    variables. ``referenced`` gives the text of a file that the file names, ``located`` its absolute path;
+    None where there is none.
     """
 
     cluster: str | None = None
@@ -36,6 +37,7 @@ class UserAdditions:
     settings: tuple[tuple[str, str], ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     referenced: Callable[[str], str | None] = lambda path: None
+    located: Callable[[str], str | None] = lambda path: None
 
 
 def model_key(named: str) -> str:

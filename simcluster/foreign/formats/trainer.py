@@ -51,7 +51,7 @@ from simcluster.foreign.translation import (
 )
 
 _INERT = ignored_settings("trainer_programs")
-_MODEL, _PACKED, _FSDP_FILE = "model name", "packing", "fsdp file"
+_MODEL, _CONFIG, _PACKED, _FSDP_FILE = "model name", "config name", "packing", "fsdp file"
 _MARKS = (
     "per_device_train_batch_size",
     "gradient_accumulation_steps",
@@ -86,8 +86,11 @@ class HuggingFaceTrainer(Importer):
         written = [_plain(flag) for flag in launch.arguments]
         self.expect(written, name)
         facts.understand(written, _meaning)
-        if _MODEL in facts.known:
-            state_hub_model(facts, _MODEL, given)
+        if _CONFIG in facts.known:
+            facts.drop_effectless((_MODEL,), "its weights; the config has the sizes")
+        for name in (_CONFIG, _MODEL):
+            if name in facts.known:
+                state_hub_model(facts, name, given)
         _fsdp_file(facts, given)
         if not _launched_by_accelerate(facts, launch, given):
             alone = not (launch.program or {"fsdp", "deepspeed"} & {flag.name for flag in written})
@@ -142,7 +145,8 @@ def _launched_by_accelerate(facts: Facts, launch: Launch, given: UserAdditions) 
         replace(flag, name="distributed_type", value=_USED[flag.name]) for flag in flags if flag.name in _USED
     ]
     own = {flag.where + flag.text for flag in said} | {file.where + file.text if file else ""}
-    state_launcher(facts, (flag for flag in launch.launcher if flag.where + flag.text not in own))
+    options = (flag for flag in launch.launcher if flag.where + flag.text not in own)
+    state_launcher(facts, options, given.hosts)
     if file is not None:
         facts.absorb(file)
         text = given.referenced(str(file.value))
@@ -235,6 +239,8 @@ _LENGTHS = ("max_seq_length", "model_max_length", "max_length", "max_seq_len", "
 _OWN: Mapping[str, Meaning] = {
     "model_name_or_path": lambda facts, flag: hub_name(facts, flag, _MODEL),
     "base_model": lambda facts, flag: hub_name(facts, flag, _MODEL),
+    "config_name": lambda facts, flag: hub_name(facts, flag, _CONFIG),
+    "config_overrides": not_expressible("sizes are those of the config that is named", unless=(None, "")),
     **dict.fromkeys(_LENGTHS, states_value("training.seq_len")),
     "packing": switch(_PACKED, True, False),
     "fsdp_config": _fsdp_config,

@@ -91,7 +91,10 @@ def hub_model(name: str) -> Entry | None:
 
 
 def state_hub_model(facts: Facts, name: str, given: UserAdditions) -> None:
-    """States the model that fact ``name`` names; a problem if it is not known and nobody says another."""
+    """States the model that fact ``name`` names: by its name, or by the config.json in its folder.
+
+    A problem if it is not known and neither ``--model`` nor ``--set`` says another.
+    """
     said, flag = str(facts.get(name)), facts.flag(name)
     facts.drop(name)
     if given.model is not None:
@@ -101,6 +104,10 @@ def state_hub_model(facts: Facts, name: str, given: UserAdditions) -> None:
         facts.effectless(flag, "--set says the model")
         return
     entry = hub_model(said)
+    config = None if entry else _config_file(said, given)
+    if config is not None:
+        facts.say("model.hf", config, flag)
+        return
     if entry is None:
         message = "the sizes of this model are not known here"
         hint = "give --model with one of the catalog, or with the config.json of its repository"
@@ -110,6 +117,11 @@ def state_hub_model(facts: Facts, name: str, given: UserAdditions) -> None:
         facts.unsupported(flag, "its decoder alone is simulated, without the encoder of pictures")
     for key, value in entry.items():
         facts.say(f"model.{key}", value, flag)
+
+
+def _config_file(named: str, given: UserAdditions) -> str | None:
+    """The path of the config.json that a name is, or that lies in the folder of this name."""
+    return given.located(named if named.endswith(".json") else f"{named}/config.json")
 
 
 _PICTURES = re.compile(r"-vl-|llava|gemma-3-(?:4|12|27)b|llama-4-|mistral-small-3\.[12]", re.I)
@@ -147,7 +159,7 @@ def all_linear_targets(facts: Facts, given: UserAdditions) -> tuple[str, ...]:
 
 
 def _model(facts: Facts, given: UserAdditions) -> Model | None:
-    name = given.model or facts.get("model.use")
+    name = given.model or facts.get("model.use") or facts.get("model.hf")
     if name is None:
         return None
     try:

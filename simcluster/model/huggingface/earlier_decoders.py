@@ -131,7 +131,15 @@ EARLIER: Mapping[str, ModelType] = {
     "qwen": ModelType(
         "llama", _QWEN, {"qkv_bias": True, "tied": False}, {"scale_attn_weights": (True, None)}, _qwen
     ),
-    "baichuan": ModelType("llama", LLAMA, {"tied": False}, SILU, _baichuan, read_besides=("z_loss_weight",)),
+    "baichuan": ModelType(
+        "llama",
+        LLAMA,
+        {"tied": False},
+        SILU,
+        _baichuan,
+        read_besides=("z_loss_weight",),
+        remark="positions are rotary with max_position_embeddings (the 7B), ALiBi without it (the 13B)",
+    ),
     "internlm": ModelType("llama", LLAMA, {"tied": False}, SILU, _internlm),
     "olmo": ModelType(
         "llama",
