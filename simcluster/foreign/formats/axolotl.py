@@ -39,7 +39,7 @@ from simcluster.foreign.translation import (
     switch,
 )
 
-_INERT = ignored_settings("axolotl")
+_IGNORED = ignored_settings("axolotl")
 _MODEL, _PACKED, _PADDED, _LINEAR = "model name", "packing", "padding", "lora on linear"
 
 
@@ -146,7 +146,7 @@ _OWN: Mapping[str, Meaning] = {
 def _meaning(name: str) -> Meaning | None:
     if meaning := _OWN.get(name) or argument_meaning(name):
         return meaning
-    return has_no_effect if name.partition(".")[0] in _INERT["effectless"] else None
+    return has_no_effect if name.partition(".")[0] in _IGNORED["effectless"] else None
 
 
 def _tuning(facts: Facts, given: UserAdditions) -> None:

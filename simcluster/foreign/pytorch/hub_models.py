@@ -24,7 +24,7 @@ _TUNED = re.compile(
 """Endings of names of models that were trained further, or stored otherwise: the same dimensions."""
 
 _INSIDE = re.compile(r"-(?:instruct|chat|vl)(?=-)")
-"""The same before a version or a size, and the mark of models that read pictures."""
+"""The same before a version or a size, and the mark of models that read images."""
 
 Entry = Mapping[str, Any]
 
@@ -113,8 +113,8 @@ def state_hub_model(facts: Facts, name: str, given: UserAdditions) -> None:
         hint = "give --model with one of the catalog, or with the config.json of its repository"
         facts.wrong(flag, message, hint)
         return
-    if _PICTURES.search(said):
-        facts.unsupported(flag, "its decoder alone is simulated, without the encoder of pictures")
+    if _IMAGES.search(said):
+        facts.unsupported(flag, "its decoder alone is simulated, without the image encoder")
     for key, value in entry.items():
         facts.say(f"model.{key}", value, flag)
 
@@ -124,7 +124,7 @@ def _config_file(named: str, given: UserAdditions) -> str | None:
     return given.located(named if named.endswith(".json") else f"{named}/config.json")
 
 
-_PICTURES = re.compile(r"-vl-|llava|gemma-3-(?:4|12|27)b|llama-4-|mistral-small-3\.[12]", re.I)
+_IMAGES = re.compile(r"-vl-|llava|gemma-3-(?:4|12|27)b|llama-4-|mistral-small-3\.[12]", re.I)
 
 _SAID = ("model.use", "model.hf", "model.layers", "model.onnx")
 

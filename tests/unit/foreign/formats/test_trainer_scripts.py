@@ -144,13 +144,11 @@ def test_training_with_rewards_is_refused(text):
         read(text)
 
 
-def test_an_encoder_of_pictures_is_said_to_be_left_out():
+def test_an_image_encoder_is_said_to_be_left_out():
     imported = read(
         FASTCHAT.replace("--lazy_preprocess True", "--vision_tower openai/clip-vit-large-patch14")
     )
-    assert lost(imported) == {
-        "vision_tower": "the decoder alone is simulated, without the encoder of pictures"
-    }
+    assert lost(imported) == {"vision_tower": "the decoder alone is simulated, without the image encoder"}
     text = FASTCHAT.replace("meta-llama/Llama-2-7b-hf", "Qwen/Qwen2.5-VL-7B-Instruct")
     assert "model_name_or_path" in lost(read(text))
 

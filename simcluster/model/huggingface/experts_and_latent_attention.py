@@ -110,7 +110,7 @@ def latent(config: Config) -> dict[str, Any]:
 
 
 def _with(config: Config, said: Mapping[str, Any]) -> Config:
-    """The config with some keys in place of its own; a view, so that what is looked at is noted."""
+    """The config with some keys replaced; a view, so that it is recorded which keys are read."""
     return ChainMap(dict(said), config)  # type: ignore[arg-type]
 
 
