@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, ClassVar, TypeVar
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import Problem, ScenarioError, SimclusterError, nearest
 from simcluster.foreign.reading import Flag, Untranslated, one_line
-from simcluster.foreign.translation import Facts
+from simcluster.foreign.translation import Facts, Meaning
 from simcluster.registry import kinds
 
 Located = TypeVar("Located", bound=SimclusterError)
@@ -103,6 +103,19 @@ class Importer(ABC):
         message = f"this is not {self.title}: it has no setting by which one is known, such as {known}"
         message += f"; its first are {shown}" if shown else ""
         raise ScenarioError(Problem(message, where=name, hint=self._elsewhere(names)))
+
+    def understood(
+        self,
+        settings: Sequence[Flag],
+        name: str,
+        given: UserAdditions,
+        meaning_of: Callable[[str], Meaning | None],
+    ) -> Facts:
+        """The facts of the settings of the file ``name``; ScenarioError if it is not of this format."""
+        facts = Facts(settings=dict(given.settings))
+        self.expect(settings, name)
+        facts.understand(settings, meaning_of)
+        return facts
 
     def _elsewhere(self, names: list[str]) -> str:
         """What reads a file with these settings."""

@@ -52,12 +52,9 @@ class Axolotl(Importer):
 
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """What the file says, and what the DeepSpeed JSON does that it names."""
-        facts = Facts(settings=dict(given.settings))
         written = read_settings(text, name)
-        self.expect(written, name)
-        facts.understand(written, _meaning)
-        if _MODEL in facts.known:
-            state_hub_model(facts, _MODEL, given)
+        facts = self.understood(written, name, given, _meaning)
+        state_hub_model(facts, _MODEL, given)
         asked = next((flag for flag in written if flag.name.startswith("fsdp_config.")), None)
         state_trainer_sharding(facts, given, deepspeed_meaning, unnamed=asked)
         _tuning(facts, given)

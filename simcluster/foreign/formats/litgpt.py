@@ -66,13 +66,10 @@ class LitGpt(Importer):
 
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """Reads the file: fine-tuning if it names a checkpoint (``checkpoint_dir``), else pre-training."""
-        facts = Facts(settings=dict(given.settings))
         written = read_settings(text, name)
-        self.expect(written, name)
-        facts.understand(written, _MEANINGS.get)
+        facts = self.understood(written, name, given, _MEANINGS.get)
         tuned = any(flag.name == "checkpoint_dir" and flag.value for flag in written)
-        if _MODEL in facts.known:
-            state_hub_model(facts, _MODEL, given)
+        state_hub_model(facts, _MODEL, given)
         _numbers(facts)
         host = 0 if tuned else (devices_given(replace(given, hosts=1)) if given.cluster else 0)
         how = "over all ranks" if tuned else "over the devices of a host"

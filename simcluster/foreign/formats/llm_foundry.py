@@ -60,10 +60,8 @@ class LlmFoundry(Importer):
 
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """Reads the file, with ``${variables.x}`` replaced by their values."""
-        facts = Facts(settings=dict(given.settings))
         written = read_settings(text, name)
-        self.expect(written, name)
-        facts.understand(written, _meaning)
+        facts = self.understood(written, name, given, _meaning)
         if _MODEL in facts.known:
             state_hub_model(facts, _MODEL, given)
         else:

@@ -48,10 +48,8 @@ class NanoGpt(Importer):
 
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """Reads the assignments of the file and the defaults of train.py; nothing is executed."""
-        facts = Facts(settings=dict(given.settings))
         written = read_python(text, name)
-        self.expect(written, name)
-        facts.understand(written, _MEANINGS.get)
+        facts = self.understood(written, name, given, _MEANINGS.get)
         _model(facts)
         _batch(facts, given)
         state_trainer_profile(facts, "ddp", "nanoGPT's data parallelism")

@@ -88,8 +88,7 @@ class Torchtune(Importer):
         written = read_settings(text, name)
         self.expect(written, name)
         facts.understand(written, _meaning)
-        if _MODEL in facts.known:
-            state_hub_model(facts, _MODEL, given)
+        state_hub_model(facts, _MODEL, given)
         _tuning(facts)
         _numbers(facts)
         _sharding(facts, given)

@@ -89,9 +89,8 @@ class HuggingFaceTrainer(Importer):
         facts.understand(written, _meaning)
         if _CONFIG in facts.known:
             facts.drop_effectless((_MODEL,), "its weights; the config has the sizes")
-        for name in (_CONFIG, _MODEL):
-            if name in facts.known:
-                state_hub_model(facts, name, given)
+        state_hub_model(facts, _CONFIG, given)
+        state_hub_model(facts, _MODEL, given)
         _fsdp_file(facts, given)
         if not _launched_by_accelerate(facts, launch, given):
             alone = not (launch.program or {"fsdp", "deepspeed"} & {flag.name for flag in written})

@@ -91,12 +91,13 @@ def hub_model(name: str) -> Entry | None:
 
 
 def state_hub_model(facts: Facts, name: str, given: UserAdditions) -> None:
-    """States the model that fact ``name`` names: by its name, or by the config.json in its folder.
+    """States the model that fact ``name`` names, if it does: by name, or by the config.json in its folder.
 
     A problem if it is not known and neither ``--model`` nor ``--set`` says another.
     """
-    said, flag = str(facts.get(name)), facts.flag(name)
-    facts.drop(name)
+    if name not in facts.known:
+        return
+    said, flag = str(facts.get(name)), facts.drop(name)
     if given.model is not None:
         facts.effectless(flag, f"--model {given.model} is simulated")
         return

@@ -112,13 +112,13 @@ def _mapping(
     keys: list[ast.expr | None], values: list[ast.expr], names: Mapping[str, Any], depth: int
 ) -> dict[str, Any]:
     """A mapping whose keys are texts."""
-    found: dict[str, Any] = {}
+    items: dict[str, Any] = {}
     for key, value in zip(keys, values, strict=True):
         if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
             raise NotLiteral
-        found[key.value] = _value(value, names, depth)
-    _bounded(list(found.values()))
-    return found
+        items[key.value] = _value(value, names, depth)
+    _bounded(list(items.values()))
+    return items
 
 
 def _called(node: ast.Call, names: Mapping[str, Any], depth: int) -> Any:

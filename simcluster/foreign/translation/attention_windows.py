@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from simcluster.foreign.reading import Flag
-from simcluster.foreign.translation.facts import Facts
+from simcluster.foreign.translation.facts import Facts, Meaning
 from simcluster.foreign.translation.flag_readers import read_integer
 from simcluster.foreign.translation.layer_pattern import read_layer_pattern
 
@@ -29,18 +29,6 @@ def reads_chunk(facts: Facts, flag: Flag) -> None:
         facts.say_if(tokens > 0, _CHUNK, tokens, flag, "off")
 
 
-def reads_unrotated_layers(facts: Facts, flag: Flag) -> None:
-    """Every so many layers one has no rotary positions, or a list with a one for each that has none."""
-    if flag.value in (None, "None", "null", 0, "0"):
-        facts.effectless(flag, "off")
-        return
-    layers = read_layer_pattern(flag)
-    if layers is None:
-        facts.wrong(flag, "expected a number of layers, or a list such as ([0]*3+[1])*12")
-    else:
-        facts.say(_UNROTATED, layers, flag)
-
-
 def reads_window(facts: Facts, flag: Flag) -> None:
     """Tokens before and behind a token that it sees, as Transformer Engine has it: ``4096, 0``; -1 is all."""
     value = flag.value
@@ -56,16 +44,25 @@ def reads_window(facts: Facts, flag: Flag) -> None:
         facts.say_if(tokens > 0, "model.window", tokens, flag, "every token before is seen")
 
 
-def reads_windowed_layers(facts: Facts, flag: Flag) -> None:
-    """Every so many layers one sees all tokens, or a list with a zero for each that does."""
-    if flag.value in (None, "None", "null"):
-        facts.effectless(flag, "off")
-        return
-    layers = read_layer_pattern(flag)
-    if layers is None:
-        facts.wrong(flag, "expected a number of layers, or a list such as ([1,0]*12)")
-    else:
-        facts.say(_WINDOWED_LAYERS, layers, flag)
+def _reads_layers(name: str, example: str, *off: object) -> Meaning:
+    """Every so many layers, or a zero or one for each layer, as fact ``name``; null and ``off`` are none."""
+
+    def meaning(facts: Facts, flag: Flag) -> None:
+        if flag.value in (None, "None", "null", *off):
+            facts.effectless(flag, "off")
+        elif (layers := read_layer_pattern(flag)) is None:
+            facts.wrong(flag, f"expected a number of layers, or a list such as {example}")
+        else:
+            facts.say(name, layers, flag)
+
+    return meaning
+
+
+reads_windowed_layers = _reads_layers(_WINDOWED_LAYERS, "([1,0]*12)")
+"""Every so many layers one sees all tokens, or a list with a zero for each that does."""
+
+reads_unrotated_layers = _reads_layers(_UNROTATED, "([0,0,0,1]*12)", 0, "0", ["0"])
+"""Every so many layers one has no rotary positions, or a list with a one for each that has none."""
 
 
 def state_windows(facts: Facts) -> None:

@@ -66,10 +66,10 @@ def _located(named: str, path: str) -> str | None:
     """Where a file lies that the file at ``path`` names: from here, from its folder or one above."""
     try:
         folders = [Path(), *real_path(path).parents]
-        found = next((place for folder in folders if (place := folder / named).is_file()), None)
+        file = next((place for folder in folders if (place := folder / named).is_file()), None)
     except (OSError, ValueError):
         return None  # no name of a file
-    return None if found is None else str(real_path(found))
+    return None if file is None else str(real_path(file))
 
 
 def _say(imported: Imported) -> None:
