@@ -90,7 +90,7 @@ def _stablelm(config: Config) -> Mapping[str, Any]:
 
 
 def _chatglm(config: Config) -> Mapping[str, Any]:
-    """Groups of queries where there are any; half of every head is rotated."""
+    """Grouped queries (``multi_query_group_num``); half of every head is rotated."""
     grouped = config.get("multi_query_attention")
     sizes = {"kv_heads": config.get("multi_query_group_num", 1)} if grouped else {}
     return {**sizes, "qkv_bias": bool(config.get("add_qkv_bias")), "rotary_fraction": 0.5}
