@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, ClassVar, TypeVar
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import Problem, ScenarioError, SimclusterError, nearest
 from simcluster.foreign.reading import Flag, Untranslated, one_line
-from simcluster.foreign.translation import Facts
+from simcluster.foreign.translation import Facts, Meaning
 from simcluster.registry import kinds
 
 Located = TypeVar("Located", bound=SimclusterError)
@@ -27,7 +27,8 @@ class UserAdditions:
 
     ``model`` is a name of the catalog, or the path of a config.json. ``settings`` are (key path, YAML text)
     pairs for the scenario, ``variables`` values for what the file itself leaves open, such as shell
-    variables. ``referenced`` gives the text of a file that the file names, None where there is none.
+    variables. ``referenced`` gives the text of a file that the file names, ``located`` its absolute path;
+    None where there is none.
     """
 
     cluster: str | None = None
@@ -36,6 +37,7 @@ class UserAdditions:
     settings: tuple[tuple[str, str], ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     referenced: Callable[[str], str | None] = lambda path: None
+    located: Callable[[str], str | None] = lambda path: None
 
 
 def model_key(named: str) -> str:
@@ -101,6 +103,19 @@ class Importer(ABC):
         message = f"this is not {self.title}: it has no setting by which one is known, such as {known}"
         message += f"; its first are {shown}" if shown else ""
         raise ScenarioError(Problem(message, where=name, hint=self._elsewhere(names)))
+
+    def understood(
+        self,
+        settings: Sequence[Flag],
+        name: str,
+        given: UserAdditions,
+        meaning_of: Callable[[str], Meaning | None],
+    ) -> Facts:
+        """The facts of the settings of the file ``name``; ScenarioError if it is not of this format."""
+        facts = Facts(settings=dict(given.settings))
+        self.expect(settings, name)
+        facts.understand(settings, meaning_of)
+        return facts
 
     def _elsewhere(self, names: list[str]) -> str:
         """What reads a file with these settings."""

@@ -110,7 +110,7 @@ def test_layers_with_a_window_and_without(tmp_path):
 
 @pytest.mark.parametrize(
     ("config", "said"),
-    [(GEMMA2, "cap on attention scores"), (SMOLLM, "rotate here"), (OLMO3, "behind attention and MLP")],
+    [(GEMMA2, "cap on attention scores"), (SMOLLM, "have them here"), (OLMO3, "follow attention and MLP")],
 )
 def test_what_costs_next_to_nothing_is_said_to_be_left_out(tmp_path, config, said):
     load(tmp_path, config)
@@ -124,9 +124,9 @@ def test_what_costs_next_to_nothing_is_said_to_be_left_out(tmp_path, config, sai
         ({"model_type": "qwen3_next"}, r"it has linear attention in most layers \(Gated DeltaNet\)"),
         ({"model_type": "minimax"}, "linear attention in most layers"),
         ({"model_type": "nemotron_h"}, "state-space layers"),
-        ({"model_type": "mllama"}, "layers that attend to pictures"),
-        ({"model_type": "bart"}, "an encoder whose output the decoder reads"),
-        ({"model_type": "whisper"}, "convolutions over sound"),
+        ({"model_type": "mllama"}, "cross attention to images"),
+        ({"model_type": "bart"}, "layers with biases and learned positions"),
+        ({"model_type": "whisper"}, "convolutions over audio"),
         (GEMMA2 | {"final_logit_softcapping": 15.0}, "only 30.0 and null"),
         (GEMMA3 | {"sliding_window_pattern": "LLGL"}, "sliding_window_pattern is not supported"),
         (GEMMA3 | {"layer_types": [FULL] + [SLIDING] * 25}, "layer_types full_attention, sliding_attention"),

@@ -112,9 +112,7 @@ def test_the_decoder_beside_an_encoder(tmp_path):
     text = {"model_type": "llama", "vocab_size": 32064, "max_position_embeddings": 4096}
     llava = {"model_type": "llava", "text_config": text, "vision_config": vision}
     assert load(tmp_path, llava).num_parameters == 6_738_939_904
-    assert remarks(tmp_path, llava) == (
-        "the decoder alone is simulated: its encoder of pictures is left out",
-    )
+    assert remarks(tmp_path, llava) == ("the decoder alone is simulated: its image encoder is left out",)
     flat = config_of("qwen2.5-7b") | {"model_type": "qwen2_vl", "vision_config": vision}
     assert load(tmp_path, flat) == load(tmp_path, config_of("qwen2.5-7b"))
     audio = {"model_type": "qwen2_5_omni", "thinker_config": {"text_config": config_of("qwen2.5-7b")}}

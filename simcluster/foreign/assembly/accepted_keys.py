@@ -23,7 +23,7 @@ def schema_accepts(path: str, value: Any) -> bool:
     if path.startswith("inference."):
         del data["training"]
         data["inference"] = {"batch": 1, "prompt": 32, "tokens": 32}
-    if path == "model.use":
+    if path in ("model.use", "model.hf"):
         data["model"] = {}  # sizes of another model may not go with it
     if path.startswith(("parallel.search_mode", "parallel.auto")):
         set_path(data, "parallel.mode", "auto")

@@ -44,7 +44,7 @@ from simcluster.foreign.translation import (
     switch,
 )
 
-_INERT = ignored_settings("accelerate")
+_IGNORED = ignored_settings("accelerate")
 _COMPUTE = "training.precision.compute"
 _DATA = ("no", "multi_gpu", "multi_npu", "multi_cpu", "multi_xpu", "multi_mlu", "multi_musa", "multi_hpu")
 
@@ -145,7 +145,9 @@ def _meaning(name: str, kind: str) -> Meaning | None:
         return _selective
     if head == "fp8_config":
         return _eight_bits
-    harmless = head in _INERT["effectless"] or (head == "deepspeed_config" and rest in _INERT["deepspeed"])
+    harmless = head in _IGNORED["effectless"] or (
+        head == "deepspeed_config" and rest in _IGNORED["deepspeed"]
+    )
     return has_no_effect if harmless else decided_by_profile if rest == "overlap_comm" else None
 
 

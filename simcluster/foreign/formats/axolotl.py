@@ -39,7 +39,7 @@ from simcluster.foreign.translation import (
     switch,
 )
 
-_INERT = ignored_settings("axolotl")
+_IGNORED = ignored_settings("axolotl")
 _MODEL, _PACKED, _PADDED, _LINEAR = "model name", "packing", "padding", "lora on linear"
 
 
@@ -52,12 +52,9 @@ class Axolotl(Importer):
 
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """What the file says, and what the DeepSpeed JSON does that it names."""
-        facts = Facts(settings=dict(given.settings))
         written = read_settings(text, name)
-        self.expect(written, name)
-        facts.understand(written, _meaning)
-        if _MODEL in facts.known:
-            state_hub_model(facts, _MODEL, given)
+        facts = self.understood(written, name, given, _meaning)
+        state_hub_model(facts, _MODEL, given)
         asked = next((flag for flag in written if flag.name.startswith("fsdp_config.")), None)
         state_trainer_sharding(facts, given, deepspeed_meaning, unnamed=asked)
         _tuning(facts, given)
@@ -146,7 +143,7 @@ _OWN: Mapping[str, Meaning] = {
 def _meaning(name: str) -> Meaning | None:
     if meaning := _OWN.get(name) or argument_meaning(name):
         return meaning
-    return has_no_effect if name.partition(".")[0] in _INERT["effectless"] else None
+    return has_no_effect if name.partition(".")[0] in _IGNORED["effectless"] else None
 
 
 def _tuning(facts: Facts, given: UserAdditions) -> None:

@@ -91,7 +91,7 @@ _MEANINGS: Mapping[str, Meaning] = {
     "train_batch_size": states_value("training.global_batch"),
     "train_micro_batch_size_per_gpu": states_value("training.micro_batch"),
     "gradient_accumulation_steps": states_value("accumulation"),
-    "zero_optimization": lambda facts, flag: _old_switch(facts, flag),
+    "zero_optimization": lambda facts, flag: _zero_switch(facts, flag),
     "zero_optimization.stage": read_zero_stage,
     "zero_optimization.zero_hpz_partition_size": not_expressible(
         "weights are sharded over all data-parallel ranks"
@@ -141,7 +141,7 @@ _MEANINGS: Mapping[str, Meaning] = {
     "pipeline.partition": not_expressible(
         "stages of equal size are simulated", unless=(None, "best", "uniform", "parameters")
     ),
-    "pipeline.activation_checkpoint_interval": lambda facts, flag: _interval(facts, flag),
+    "pipeline.activation_checkpoint_interval": lambda facts, flag: _checkpoint_interval(facts, flag),
     "pipeline.pipe_partitioned": not_expressible("stages exchange whole activations", unless=(False, None)),
     "pipeline.grad_partitioned": not_expressible("stages exchange whole gradients", unless=(False, None)),
     "pipeline.seed_layers": has_no_effect,
@@ -192,16 +192,16 @@ def meaning_of(name: str) -> Meaning | None:
     return has_no_effect if ignored else None
 
 
-def _old_switch(facts: Facts, flag: Flag) -> None:
-    """``zero_optimization: true``, as files of 2020 have it: stage 1."""
+def _zero_switch(facts: Facts, flag: Flag) -> None:
+    """``zero_optimization: true`` in files of 2020 is stage 1 (from memory)."""
     if read_boolean(facts, flag):
         read_zero_stage(facts, replace(flag, value=1))
     else:
         facts.effectless(flag, "off")
 
 
-def _interval(facts: Facts, flag: Flag) -> None:
-    """Layers between two whose inputs are kept, all others being computed again; 0 is none."""
+def _checkpoint_interval(facts: Facts, flag: Flag) -> None:
+    """Every how many layers the input of one is kept for recomputation; 0 is no recomputation."""
     every = read_integer(facts, flag)
     if every:
         facts.say("parallel.recompute", {"layers": "all"}, flag)

@@ -39,7 +39,7 @@ from simcluster.foreign.translation import (
     switch,
 )
 
-_INERT = ignored_settings("litgpt")
+_IGNORED = ignored_settings("litgpt")
 _MODEL, _PRECISION = "model name", "precision"
 _TARGETS: Mapping[str, tuple[str, ...]] = {
     "lora_query": ("q_proj",),
@@ -48,7 +48,7 @@ _TARGETS: Mapping[str, tuple[str, ...]] = {
     "lora_projection": ("o_proj",),
     "lora_mlp": ("gate_proj", "up_proj", "down_proj"),
 }
-_USUAL = ("lora_query", "lora_value")
+_DEFAULT_TARGETS = ("lora_query", "lora_value")
 
 
 class LitGpt(Importer):
@@ -65,14 +65,11 @@ class LitGpt(Importer):
     )
 
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
-        """What the file says; a file that names a checkpoint tunes it, another one trains from scratch."""
-        facts = Facts(settings=dict(given.settings))
+        """Reads the file: fine-tuning if it names a checkpoint (``checkpoint_dir``), else pre-training."""
         written = read_settings(text, name)
-        self.expect(written, name)
-        facts.understand(written, _MEANINGS.get)
+        facts = self.understood(written, name, given, _MEANINGS.get)
         tuned = any(flag.name == "checkpoint_dir" and flag.value for flag in written)
-        if _MODEL in facts.known:
-            state_hub_model(facts, _MODEL, given)
+        state_hub_model(facts, _MODEL, given)
         _numbers(facts)
         host = 0 if tuned else (devices_given(replace(given, hosts=1)) if given.cluster else 0)
         how = "over all ranks" if tuned else "over the devices of a host"
@@ -105,10 +102,10 @@ def _numbers(facts: Facts) -> None:
 
 
 def _adapters(facts: Facts) -> None:
-    """Adapters beside the weights that are named."""
+    """States LoRA of the projections that are switched on, by default queries and values."""
     if "lora_rank" in facts.known:
         facts.say("adapters", "lora", facts.flag("lora_rank"))
-        chosen = [name for name in _TARGETS if facts.get(name, name in _USUAL)]
+        chosen = [name for name in _TARGETS if facts.get(name, name in _DEFAULT_TARGETS)]
         targets = [target for name in chosen for target in _TARGETS[name]]
         facts.say("lora_targets", targets, facts.flag(chosen[0]) if chosen else facts.flag("lora_rank"))
     state_adapters(facts, "LitGPT", 8, 16, ("q_proj", "v_proj"))
@@ -124,11 +121,11 @@ def _optimizer(facts: Facts, flag: Flag) -> None:
 
 
 def _counted(name: str) -> Meaning:
-    """A number of hosts or devices; "auto" is all that there are."""
+    """A number of hosts or devices; "auto" and -1 are all of the cluster's."""
 
     def meaning(facts: Facts, flag: Flag) -> None:
         if flag.value in ("auto", -1):
-            facts.effectless(flag, "all that there are")
+            facts.effectless(flag, "all of the cluster")
         else:
             states_value(name)(facts, flag)
 
@@ -136,7 +133,7 @@ def _counted(name: str) -> Meaning:
 
 
 _MEANINGS: Mapping[str, Meaning] = {
-    **dict.fromkeys(_INERT["effectless"], has_no_effect),
+    **dict.fromkeys(_IGNORED["effectless"], has_no_effect),
     "model_name": lambda facts, flag: hub_name(facts, flag, _MODEL),
     "checkpoint_dir": lambda facts, flag: hub_name(facts, flag, _MODEL),
     "model_config": not_expressible("the sizes of the model that is named", unless=(None, {})),

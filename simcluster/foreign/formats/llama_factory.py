@@ -15,6 +15,7 @@ from simcluster.foreign.pytorch import (
     argument_meaning,
     hub_name,
     layers_of_model,
+    reads_attention_kernel,
     remark_lengths,
     state_all_recomputed,
     state_hub_model,
@@ -42,7 +43,7 @@ from simcluster.foreign.translation import (
     switch,
 )
 
-_INERT = ignored_settings("llama_factory")
+_IGNORED = ignored_settings("llama_factory")
 _MODEL, _TUNING = "model name", "finetuning type"
 _LAST, _PACKED, _PURE = "trainable layers", "packing", "pure bf16"
 
@@ -63,12 +64,9 @@ class LlamaFactory(Importer):
 
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """What the file says, and what the DeepSpeed JSON does that it names."""
-        facts = Facts(settings=dict(given.settings))
         written = read_settings(text, name)
-        self.expect(written, name)
-        facts.understand(written, _meaning)
-        if _MODEL in facts.known:
-            state_hub_model(facts, _MODEL, given)
+        facts = self.understood(written, name, given, _meaning)
+        state_hub_model(facts, _MODEL, given)
         _numbers(facts)
         state_trainer_sharding(facts, given, deepspeed_meaning)
         _tuning(facts, given)
@@ -100,32 +98,13 @@ def _train(facts: Facts, flag: Flag) -> None:
         facts.effectless(flag, "as is simulated")
 
 
-def _quantised(facts: Facts, flag: Flag) -> None:
-    if flag.value in (None, 16, 32, "none"):
-        facts.effectless(flag, "off")
-    else:
-        facts.refuse(flag, QUANTISED_WEIGHTS)
-
-
-def _attention(facts: Facts, flag: Flag) -> None:
-    """The kernel of attention: fused ones are alike here."""
-    said = str(flag.value).lower()
-    if said == "fa3":
-        facts.say("attention kernel", "flash", flag)
-    elif said in ("disabled", "eager"):
-        facts.say("attention kernel", "unfused", flag)
-    else:
-        known = said in ("auto", "sdpa", "fa2", "none")
-        facts.compare(flag, known, "attention of one kernel is simulated", "attention of one kernel")
-
-
 _OWN: Mapping[str, Meaning] = {
     "model_name_or_path": lambda facts, flag: hub_name(facts, flag, _MODEL),
     "stage": _stage,
     "do_train": _train,
     "finetuning_type": selects(_TUNING, {word: word for word in ("lora", "full", "freeze")}, ""),
-    "quantization_bit": _quantised,
-    "flash_attn": _attention,
+    "quantization_bit": refuses_setting(QUANTISED_WEIGHTS, unless=(None, 16, 32, "16", "32")),
+    "flash_attn": reads_attention_kernel("fa3", ("disabled", "eager"), ("auto", "sdpa", "fa2", "none")),
     "cutoff_len": states_value("training.seq_len"),
     "packing": switch(_PACKED, True, False),
     "neat_packing": switch("packed by sample"),
@@ -157,7 +136,7 @@ _OWN: Mapping[str, Meaning] = {
 def _meaning(name: str) -> Meaning | None:
     if meaning := _OWN.get(name) or argument_meaning(name):
         return meaning
-    return has_no_effect if name.partition(".")[0] in _INERT["effectless"] else None
+    return has_no_effect if name.partition(".")[0] in _IGNORED["effectless"] else None
 
 
 def _numbers(facts: Facts) -> None:

@@ -23,7 +23,6 @@ from simcluster.foreign.pytorch import (
 from simcluster.foreign.reading import Flag, read_settings
 from simcluster.foreign.translation import (
     ADAPTER_MEANINGS,
-    ADAPTERS,
     Facts,
     Meaning,
     has_no_effect,
@@ -31,6 +30,7 @@ from simcluster.foreign.translation import (
     not_expressible,
     read_number,
     read_word,
+    reads_adapter_kind,
     reads_betas,
     selects,
     state_adapters,
@@ -38,7 +38,7 @@ from simcluster.foreign.translation import (
     switch,
 )
 
-_INERT = ignored_settings("llm_foundry")
+_IGNORED = ignored_settings("llm_foundry")
 _MODEL, _KIND, _RATIO, _POSITIONS = "model name", "model kind", "expansion ratio", "learned positions"
 _MIXED, _NO_BIAS, _ALIBI, _ROTARY = "mixed precision", "no bias", "alibi", "rotary"
 _ATTENTION = "attention type"
@@ -59,11 +59,9 @@ class LlmFoundry(Importer):
     )
 
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
-        """What the file says; references to its variables are followed."""
-        facts = Facts(settings=dict(given.settings))
+        """Reads the file, with ``${variables.x}`` replaced by their values."""
         written = read_settings(text, name)
-        self.expect(written, name)
-        facts.understand(written, _meaning)
+        facts = self.understood(written, name, given, _meaning)
         if _MODEL in facts.known:
             state_hub_model(facts, _MODEL, given)
         else:
@@ -85,10 +83,10 @@ _SECTIONS = ("fsdp_config.", "parallelism_config.fsdp.")
 
 
 def _mpt(facts: Facts) -> None:
-    """MPT's layers: GPT's with ALiBi, rotary or learned positions, and biases unless they are taken out."""
+    """States MPT: GPT's layers with ALiBi, rotary or learned positions, and biases unless ``no_bias``."""
     kind = facts.get(_KIND, "mpt_causal_lm")
     if kind != "mpt_causal_lm":
-        message = "the model has no name of a repository"
+        message = "only mpt_causal_lm and models of the Hugging Face hub are known"
         facts.wrong(facts.flag(_KIND), message, "give --model with one of the catalog, or a config.json")
         return
     flag = facts.drop(_KIND) if _KIND in facts.known else Flag("model.name", kind, "mpt_causal_lm")
@@ -113,7 +111,7 @@ def _mpt(facts: Facts) -> None:
 
 
 def _numbers(facts: Facts) -> None:
-    """PURE reduces gradients in the format of activations, DEFAULT in fp32."""
+    """FSDP's mixed precision: PURE reduces gradients in the compute format, DEFAULT in fp32."""
     facts.default("training.precision.compute", "bf16", "precision: amp_bf16 (assumed)")
     compute, flag = facts.get("training.precision.compute"), facts.flag(_MIXED)
     if compute == "fp32":
@@ -124,7 +122,7 @@ def _numbers(facts: Facts) -> None:
 
 
 def _micro_batch(facts: Facts, given: UserAdditions) -> None:
-    """A micro-batch beyond a rank's share of the batch is that share, as in Composer."""
+    """Limits the micro-batch to a rank's share of the global batch, as Composer does (from memory)."""
     micro, total, ranks = (
         facts.get("training.micro_batch"),
         facts.get("training.global_batch"),
@@ -138,15 +136,15 @@ def _micro_batch(facts: Facts, given: UserAdditions) -> None:
 
 
 def _precision(facts: Facts, flag: Flag) -> None:
-    """The format of activations; with fp8 that of products, beside bf16."""
+    """The compute format; amp_fp8 has matrix products in fp8 and the rest in bf16."""
     if str(flag.value).lower() == "amp_fp8":
         facts.say("training.precision.matmul", "fp8", flag)
     formats = {"amp_bf16": "bf16", "amp_fp16": "fp16", "fp32": "fp32", "amp_fp8": "bf16"}
     selects("training.precision.compute", formats)(facts, flag)
 
 
-def _tried(name: str) -> Meaning:
-    """A size, or "auto": the largest that fits, which only a run finds."""
+def _size_or_auto(name: str) -> Meaning:
+    """A size, or "auto": the largest that fits into memory, which Composer finds by trying."""
 
     def meaning(facts: Facts, flag: Flag) -> None:
         reason = "it is found by trying as the training starts"
@@ -161,18 +159,11 @@ def _clipping(facts: Facts, flag: Flag) -> None:
 
 
 def _kernel(facts: Facts, flag: Flag) -> None:
-    """Attention in one kernel, or PyTorch's in several."""
+    """Fused attention, or "torch": PyTorch's, which stores all scores."""
     if flag.value == "torch":
         facts.say("attention kernel", "unfused", flag)
     else:
         facts.effectless(flag, "attention of one kernel")
-
-
-def _adapters(facts: Facts, flag: Flag) -> None:
-    if str(flag.value).lower() == "lora":
-        facts.say("adapters", "lora", flag)
-    else:
-        facts.refuse(flag, ADAPTERS)
 
 
 _OWN: Mapping[str, Meaning] = {
@@ -211,14 +202,14 @@ _OWN: Mapping[str, Meaning] = {
         "attention goes over whole sequences", unless=(-1, None)
     ),
     "model.ffn_config.ffn_type": not_expressible("an MLP of two matrices", unless=("mptmlp", None)),
-    "model.peft_config.peft_type": _adapters,
+    "model.peft_config.peft_type": reads_adapter_kind,
     "model.peft_config.r": ADAPTER_MEANINGS["rank"],
     "model.peft_config.lora_alpha": ADAPTER_MEANINGS["alpha"],
     "model.peft_config.lora_dropout": ADAPTER_MEANINGS["dropout"],
     "model.peft_config.target_modules": ADAPTER_MEANINGS["targets"],
     "max_seq_len": states_value("training.seq_len"),
     "global_train_batch_size": states_value("training.global_batch"),
-    "device_train_microbatch_size": _tried("training.micro_batch"),
+    "device_train_microbatch_size": _size_or_auto("training.micro_batch"),
     "precision": _precision,
     "optimizer.name": selects(
         "training.optimizer.kind",
@@ -249,5 +240,5 @@ def _meaning(name: str) -> Meaning | None:
         if name.startswith(section):
             key = name.removeprefix(section)
             return _OF_FSDP.get(key) or fsdp_meaning(key)
-    harmless = name.partition(".")[0] in _INERT["effectless"] or name in _INERT["effectless"]
+    harmless = name.partition(".")[0] in _IGNORED["effectless"] or name in _IGNORED["effectless"]
     return has_no_effect if harmless else None

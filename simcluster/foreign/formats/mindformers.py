@@ -41,7 +41,7 @@ from simcluster.foreign.translation import (
     switch,
 )
 
-_INERT = ignored_settings("mindformers")
+_IGNORED = ignored_settings("mindformers")
 _LEVELS = {
     "level1": "weights stay whole on every rank: only optimizer states are sharded",
     "level2": "weights and gradients stay whole on every rank: only optimizer states are sharded",
@@ -208,13 +208,13 @@ def _meaning(name: str) -> Meaning | None:
     if meaning := _MEANINGS.get(name) or recompute_meaning(name) or offload_meaning(name):
         return meaning
     head, _, rest = name.partition(".")
-    if head in _INERT["effectless"] or rest.partition(".")[0] in _INERT.get(head, ()):
+    if head in _IGNORED["effectless"] or rest.partition(".")[0] in _IGNORED.get(head, ()):
         return has_no_effect
-    if ".".join(name.split(".")[:2]) in _INERT["profile"]:
+    if ".".join(name.split(".")[:2]) in _IGNORED["profile"]:
         return decided_by_profile
     if name.startswith(SECTION):
         key = name.removeprefix(SECTION)
-        return MODEL.get(key) or (has_no_effect if key.split(".")[0] in _INERT["model"] else None)
+        return MODEL.get(key) or (has_no_effect if key.split(".")[0] in _IGNORED["model"] else None)
     return has_no_effect if name.startswith(("model.arch", "model.auto")) else None
 
 

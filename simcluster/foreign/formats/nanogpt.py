@@ -28,7 +28,7 @@ from simcluster.foreign.translation import (
     switch,
 )
 
-_INERT = ignored_settings("nanogpt")
+_IGNORED = ignored_settings("nanogpt")
 _STEPS, _START, _VOCAB, _COMPILED = "steps of all ranks", "init", "meta vocabulary", "compiled"
 _SIZES: Mapping[str, tuple[int, int, int]] = {
     "gpt2": (12, 12, 768),
@@ -47,11 +47,9 @@ class NanoGpt(Importer):
     marks = ("n_layer", "n_embd", "block_size", "gradient_accumulation_steps", "init_from", "max_iters")
 
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
-        """What the file assigns, over what the training script does without it; nothing is executed."""
-        facts = Facts(settings=dict(given.settings))
+        """Reads the assignments of the file and the defaults of train.py; nothing is executed."""
         written = read_python(text, name)
-        self.expect(written, name)
-        facts.understand(written, _MEANINGS.get)
+        facts = self.understood(written, name, given, _MEANINGS.get)
         _model(facts)
         _batch(facts, given)
         state_trainer_profile(facts, "ddp", "nanoGPT's data parallelism")
@@ -77,7 +75,10 @@ def _compiled(facts: Facts, flag: Flag) -> None:
 
 
 def _model(facts: Facts) -> None:
-    """GPT-2 of the sizes that are said; its vocabulary is padded to 50,304 from scratch."""
+    """States GPT-2 by its sizes, or those of the checkpoint that ``init_from`` names.
+
+    From scratch the vocabulary is padded to 50,304.
+    """
     start = facts.get(_START, "scratch")
     if start.startswith("gpt2"):
         flag = facts.drop(_START)
@@ -106,7 +107,7 @@ def _model(facts: Facts) -> None:
 
 
 def _batch(facts: Facts, given: UserAdditions) -> None:
-    """Accumulation counts the micro-batches of all ranks together, and is divided by their number."""
+    """``gradient_accumulation_steps`` is the number for all ranks together: each has its share."""
     facts.default("training.micro_batch", 12, "batch_size = 12 (nanoGPT's default)")
     facts.default(_STEPS, 40, "gradient_accumulation_steps = 5 * 8 (nanoGPT's default)")
     steps, flag, ranks = facts.get(_STEPS), facts.drop(_STEPS), devices_given(given)
@@ -141,5 +142,5 @@ _MEANINGS: Mapping[str, Meaning] = {
     "beta2": states_value("training.optimizer.beta2", read_number),
     "grad_clip": reads_clip,
     "backend": decided_by_profile,
-    **dict.fromkeys(_INERT["effectless"], has_no_effect),
+    **dict.fromkeys(_IGNORED["effectless"], has_no_effect),
 }

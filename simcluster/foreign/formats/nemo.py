@@ -39,7 +39,7 @@ from simcluster.foreign.translation import (
     switch,
 )
 
-_INERT = ignored_settings("nemo")
+_IGNORED = ignored_settings("nemo")
 _SECTIONS = (
     "model.config.",
     "model.data.",
@@ -240,7 +240,7 @@ def _meaning(name: str) -> Meaning | None:
     if name in _OWN:
         return _OWN[name]
     if name.startswith(f"{_CALLBACKS}."):
-        return has_no_effect if name.rpartition(".")[2] in _INERT["callbacks"] else None
+        return has_no_effect if name.rpartition(".")[2] in _IGNORED["callbacks"] else None
     head, _, rest = name.partition(".")
     if name.startswith("model.encoder."):
         return _meaning(name.replace("encoder.", "", 1))
@@ -248,7 +248,7 @@ def _meaning(name: str) -> Meaning | None:
         return words.adapter_meaning(name)
     if name.startswith("model.decoder."):
         return words.read_decoder_size
-    if head in _INERT["effectless"] or name.endswith(("._target_", "._partial_", "._args_")):
+    if head in _IGNORED["effectless"] or name.endswith(("._target_", "._partial_", "._args_")):
         return has_no_effect
     for section in _SECTIONS:
         if not name.startswith(section):
@@ -258,7 +258,7 @@ def _meaning(name: str) -> Meaning | None:
             return _OWN[f"model.{key}"]
         if meaning := meaning_of(key) or FAMILIES.get(key):
             return meaning
-        if key.partition(".")[0] in _INERT["model"] or key.startswith(("sched.", "tokenizer.", "data.")):
+        if key.partition(".")[0] in _IGNORED["model"] or key.startswith(("sched.", "tokenizer.", "data.")):
             return has_no_effect
     return has_no_effect if rest.startswith("tokenizer.") else None
 

@@ -44,7 +44,7 @@ from simcluster.foreign.translation import (
 )
 
 _PROFILE = "torchtitan"
-_INERT = ignored_settings("torchtitan")
+_IGNORED = ignored_settings("torchtitan")
 _REPLICAS, _SHARDS, _RESHARD, _OFFLOAD = "replicas", "shards", "reshard", "cpu offload"
 _REDUCE, _PURE, _DISTRIBUTION = "reduction format", "format of weights", "data parallel type"
 
@@ -202,7 +202,7 @@ def _meaning(name: str) -> Meaning | None:
         return meaning
     if section.split(".")[0] in ("float8", "mx", "quantize"):
         return kernels.read_float8(name)
-    if name.partition(".")[0] in _INERT["effectless"] or key in _INERT.get(section, ()):
+    if name.partition(".")[0] in _IGNORED["effectless"] or key in _IGNORED.get(section, ()):
         return has_no_effect
     return None
 

@@ -40,7 +40,7 @@ from simcluster.foreign.translation import (
     switch,
 )
 
-_INERT = ignored_settings("torchtune")
+_IGNORED = ignored_settings("torchtune")
 _MODEL, _OFFLOAD, _RESHARD, _REPLICAS = "model name", "cpu offload", "reshard", "replicas"
 _ATTENTION, _MLP, _HEAD = "adapters of attention", "adapters of mlp", "adapter of head"
 _BUILDER = re.compile(
@@ -88,8 +88,7 @@ class Torchtune(Importer):
         written = read_settings(text, name)
         self.expect(written, name)
         facts.understand(written, _meaning)
-        if _MODEL in facts.known:
-            state_hub_model(facts, _MODEL, given)
+        state_hub_model(facts, _MODEL, given)
         _tuning(facts)
         _numbers(facts)
         _sharding(facts, given)
@@ -191,7 +190,7 @@ _OWN: Mapping[str, Meaning] = {
 def _meaning(name: str) -> Meaning | None:
     if meaning := _OWN.get(name):
         return meaning
-    return has_no_effect if name.partition(".")[0] in _INERT["effectless"] else None
+    return has_no_effect if name.partition(".")[0] in _IGNORED["effectless"] else None
 
 
 def _tuning(facts: Facts) -> None:

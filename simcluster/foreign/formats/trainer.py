@@ -19,6 +19,7 @@ from simcluster.foreign.pytorch import (
     argument_meaning,
     fsdp_meaning,
     hub_name,
+    reads_attention_kernel,
     remark_lengths,
     state_all_recomputed,
     state_hub_model,
@@ -50,8 +51,8 @@ from simcluster.foreign.translation import (
     switch,
 )
 
-_INERT = ignored_settings("trainer_programs")
-_MODEL, _PACKED, _FSDP_FILE = "model name", "packing", "fsdp file"
+_IGNORED = ignored_settings("trainer_programs")
+_MODEL, _CONFIG, _PACKED, _FSDP_FILE = "model name", "config name", "packing", "fsdp file"
 _MARKS = (
     "per_device_train_batch_size",
     "gradient_accumulation_steps",
@@ -77,7 +78,7 @@ class HuggingFaceTrainer(Importer):
     marks = _MARKS
 
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
-        """What the arguments say, and what files do that they name; nothing is executed."""
+        """Reads the arguments and the files that they name; nothing is executed."""
         facts = Facts(settings=dict(given.settings))
         if name.endswith((".json", ".yaml", ".yml")):
             launch = Launch((), tuple(read_settings(text, name)))
@@ -86,8 +87,10 @@ class HuggingFaceTrainer(Importer):
         written = [_plain(flag) for flag in launch.arguments]
         self.expect(written, name)
         facts.understand(written, _meaning)
-        if _MODEL in facts.known:
-            state_hub_model(facts, _MODEL, given)
+        if _CONFIG in facts.known:
+            facts.drop_effectless((_MODEL,), "its weights; the config has the sizes")
+        state_hub_model(facts, _CONFIG, given)
+        state_hub_model(facts, _MODEL, given)
         _fsdp_file(facts, given)
         if not _launched_by_accelerate(facts, launch, given):
             alone = not (launch.program or {"fsdp", "deepspeed"} & {flag.name for flag in written})
@@ -123,7 +126,7 @@ def _launch(facts: Facts, text: str, name: str, given: UserAdditions) -> Launch:
 
 
 def _plain(flag: Flag) -> Flag:
-    """An argument of a command line as a setting: without dashes, and its words as one text."""
+    """A command-line argument under its name in a file: without dashes, values joined by spaces."""
     name = flag.name.removeprefix("--")
     name = name if name.startswith("$") else name.replace("-", "_")
     value = " ".join(map(str, flag.value)) if flag.name.startswith("--") and flag.value is not True else None
@@ -131,7 +134,7 @@ def _plain(flag: Flag) -> Flag:
 
 
 def _launched_by_accelerate(facts: Facts, launch: Launch, given: UserAdditions) -> bool:
-    """States what the launcher is told; gives whether that is Accelerate, which then shards."""
+    """States the launcher's options; gives whether it is Accelerate and shards the weights itself."""
     flags = [_plain(flag) for flag in launch.launcher]
     file = next((flag for flag in flags if flag.name == "config_file"), None)
     said = [replace(flag, name=_ACCELERATE[flag.name]) for flag in flags if flag.name in _ACCELERATE]
@@ -142,8 +145,8 @@ def _launched_by_accelerate(facts: Facts, launch: Launch, given: UserAdditions) 
         replace(flag, name="distributed_type", value=_USED[flag.name]) for flag in flags if flag.name in _USED
     ]
     own = {flag.where + flag.text for flag in said} | {file.where + file.text if file else ""}
-    others = [flag for flag in launch.launcher if flag.where + flag.text not in own]
-    state_launcher(facts, others, given.hosts)
+    options = (flag for flag in launch.launcher if flag.where + flag.text not in own)
+    state_launcher(facts, options, given.hosts)
     if file is not None:
         facts.absorb(file)
         text = given.referenced(str(file.value))
@@ -181,29 +184,10 @@ _LAUNCHED: Mapping[str, Meaning] = {
 
 
 def _launcher_meaning(name: str) -> Meaning | None:
-    """Of what launches without sharding, ranks count; numbers are the Trainer's own."""
+    """Of a launcher that does not shard only the numbers of ranks count."""
     return _LAUNCHED.get(name) or (
         lambda facts, flag: facts.effectless(flag, "the Trainer's arguments count")
     )
-
-
-def _quantised(facts: Facts, flag: Flag) -> None:
-    if flag.value in (None, 16, 32, "16", "32"):
-        facts.effectless(flag, "off")
-    else:
-        facts.refuse(flag, QUANTISED_WEIGHTS)
-
-
-def _attention(facts: Facts, flag: Flag) -> None:
-    """The kernel of attention: fused ones are alike here."""
-    said = str(flag.value).lower()
-    if said == "flash_attention_3":
-        facts.say("attention kernel", "flash", flag)
-    elif said == "eager":
-        facts.say("attention kernel", "unfused", flag)
-    else:
-        known = said in ("flash_attention_2", "sdpa", "none")
-        facts.compare(flag, known, "attention of one kernel is simulated", "attention of one kernel")
 
 
 def _lora(facts: Facts, flag: Flag) -> None:
@@ -219,6 +203,7 @@ def _fsdp_config(facts: Facts, flag: Flag) -> None:
 
 
 def _fsdp_file(facts: Facts, given: UserAdditions) -> None:
+    """Reads the FSDP settings that ``--fsdp_config`` names or holds."""
     if _FSDP_FILE not in facts.known:
         return
     said, flag = facts.get(_FSDP_FILE), facts.drop(_FSDP_FILE)
@@ -236,10 +221,12 @@ _LENGTHS = ("max_seq_length", "model_max_length", "max_length", "max_seq_len", "
 _OWN: Mapping[str, Meaning] = {
     "model_name_or_path": lambda facts, flag: hub_name(facts, flag, _MODEL),
     "base_model": lambda facts, flag: hub_name(facts, flag, _MODEL),
+    "config_name": lambda facts, flag: hub_name(facts, flag, _CONFIG),
+    "config_overrides": not_expressible("sizes are those of the config that is named", unless=(None, "")),
     **dict.fromkeys(_LENGTHS, states_value("training.seq_len")),
     "packing": switch(_PACKED, True, False),
     "fsdp_config": _fsdp_config,
-    "bits": _quantised,
+    "bits": refuses_setting(QUANTISED_WEIGHTS, unless=(None, 16, 32, "16", "32")),
     **dict.fromkeys(
         ("load_in_4bit", "load_in_8bit", "q_lora", "use_qlora"), refuses_setting(QUANTISED_WEIGHTS)
     ),
@@ -250,14 +237,16 @@ _OWN: Mapping[str, Meaning] = {
     **dict.fromkeys(("lora_target_modules", "lora_target"), ADAPTER_MEANINGS["targets"]),
     "lora_modules_to_save": ADAPTER_MEANINGS["others"],
     "use_dora": refuses_setting(ADAPTERS),
-    "attn_implementation": _attention,
+    "attn_implementation": reads_attention_kernel(
+        "flash_attention_3", ("eager",), ("flash_attention_2", "sdpa", "none")
+    ),
     **dict.fromkeys(
         ("flash_attn", "use_flash_attn", "use_flash_attention_2", "bf16_full_eval"), has_no_effect
     ),
     "freeze_vision_tower": has_no_effect,
     **dict.fromkeys(
         ("vision_tower", "mm_projector_type"),
-        not_expressible("the decoder alone is simulated, without the encoder of pictures", unless=(None, "")),
+        not_expressible("the decoder alone is simulated, without the image encoder", unless=(None, "")),
     ),
     "use_unsloth": not_expressible("kernels are PyTorch's"),
     **dict.fromkeys(
@@ -272,12 +261,12 @@ def _meaning(name: str) -> Meaning | None:
     if name.startswith("fsdp_"):
         return fsdp_meaning(name)
     head = name.partition(".")[0]
-    inert = head in _INERT["effectless"] or head in ignored_settings("trainer")["effectless"]
-    return has_no_effect if inert else None
+    ignored = head in _IGNORED["effectless"] or head in ignored_settings("trainer")["effectless"]
+    return has_no_effect if ignored else None
 
 
 def _lengths(facts: Facts) -> None:
-    """Sequences of the longest that is cut: without packing samples are as long as they are."""
+    """Notes how sequence lengths are simulated: all as long as the maximum, without packing too."""
     if facts.get(_PACKED):
         facts.unsupported(facts.flag(_PACKED), "attention goes over whole sequences, not sample by sample")
     elif "training.seq_len" in facts.known:

@@ -130,7 +130,10 @@ def state_recomputation(facts: Facts) -> None:
 
 
 def _blocks_of_rank(layers: int, every: int, stages: int, chunks: int) -> Any:
-    """Of all chunks of a rank so many layers together: their first ones, then the second ones ..."""
+    """Layers of every chunk where a rank recomputes so many in all of its chunks together.
+
+    They are taken in turn: the first layer of every chunk, then the second ones (from memory of MindSpeed).
+    """
     counts = [min(every, max(0, -(-(layers - chunk) // chunks))) for chunk in range(chunks)]
     return "all" if min(counts) == every else [[count] * stages for count in counts]
 
@@ -175,7 +178,7 @@ def _is_absent(facts: Facts, module: str) -> bool:
     if "model.layers" not in facts.known:
         return False
     if module == "mlp":
-        return experts is not None and not experts.get("dense_layers")
+        return experts is not None and not (experts.get("dense_layers") or experts.get("every"))
     return (module == "moe_act" and experts is None) or (module == "mla_up_proj" and latent is None)
 
 

@@ -1,7 +1,7 @@
-"""Mixtures of experts of Megatron-DeepSpeed: its arguments, and what it does where they say nothing.
+"""Mixtures of experts of Megatron-DeepSpeed: its arguments and their defaults.
 
-Defaults are those of its argument parser (from memory): one expert for every token, with room for as many
-tokens as each gets in the mean, in every second layer.
+Defaults are those of its argument parser (from memory): top-1 routing with a capacity factor of 1.0, experts
+in every second layer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _INTERVAL, _WHOLE = "experts_interval", "experts_undropped"
 
 
 def _counts(facts: Facts, flag: Flag) -> None:
-    """Experts of every layer that has some: one number, or one for each of these layers."""
+    """Number of experts: one for all layers with experts, or one for each of them."""
     counts = flag.value if isinstance(flag.value, list) else [flag.value]
     if not flag.missing and len(counts) > 1 and len(set(counts)) > 1:
         facts.unsupported(flag, f"every layer has {counts[0]} experts")
@@ -39,8 +39,8 @@ DEEPSPEED_MIXTURE: Mapping[str, Meaning] = {
     "moe_train_capacity_factor": states_value("experts_capacity", read_number),
     "disable_moe_token_dropping": switch(_WHOLE),
     "enable_expert_tensor_parallelism": switch("experts_split"),
-    "mlp_type": not_expressible("there is no MLP beside the experts", unless=("standard", None)),
-    "use_tutel": not_expressible("experts are those of DeepSpeed"),
+    "mlp_type": not_expressible("there is no residual MLP beside the experts", unless=("standard", None)),
+    "use_tutel": not_expressible("DeepSpeed's own kernels of experts are simulated"),
     "moe_eval_capacity_factor": has_no_effect,
     "moe_min_capacity": has_no_effect,
     "moe_loss_coeff": has_no_effect,
@@ -50,7 +50,7 @@ DEEPSPEED_MIXTURE: Mapping[str, Meaning] = {
 
 
 def state_deepspeed_mixture(facts: Facts) -> None:
-    """States what Megatron-DeepSpeed does by default; call it before the mixture is stated."""
+    """States the defaults of Megatron-DeepSpeed's experts; to be called before ``state_mixture``."""
     if facts.get("framework") != "megatron-deepspeed" or facts.get("experts", 1) <= 1:
         facts.drop_effectless((_INTERVAL, _WHOLE, "experts_split"), "without experts of DeepSpeed")
         return
@@ -61,7 +61,7 @@ def state_deepspeed_mixture(facts: Facts) -> None:
         facts.default(
             "experts_capacity", 1.0, "--moe-train-capacity-factor 1.0 (Megatron-DeepSpeed's default)"
         )
-        facts.default("experts_padded", True, "DeepSpeed computes empty places, too")
+        facts.default("experts_padded", True, "DeepSpeed computes empty slots of experts, too")
     if not facts.get("experts_split"):
         facts.default("expert_tensor", 1, "Megatron-DeepSpeed's default: experts are whole")
     facts.default(_INTERVAL, 2, "--expert-interval 2 (Megatron-DeepSpeed's default)")

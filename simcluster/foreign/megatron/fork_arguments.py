@@ -168,7 +168,11 @@ def state_reinforcement(facts: Facts, names: Collection[str]) -> None:
 
 
 def state_pending_backwards(facts: Facts) -> None:
-    """Zero bubble with as many forwards under way as 1F1B has (ZB1P), or twice as many (ZB2P)."""
+    """States zero bubble with as much memory as 1F1B (ZB1P) or twice as much (ZB2P).
+
+    ``--zero-bubble-max-pending-backward`` is the number of micro-batches whose backward is still to come:
+    p stages make it ZB1P, 2p make it ZB2P (from memory of the README of sail-sg/zero-bubble).
+    """
     if "pending_backwards" not in facts.known:
         return
     pending, stages = facts.get("pending_backwards"), facts.get("pipeline", 1)

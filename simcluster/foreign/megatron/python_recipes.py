@@ -1,7 +1,7 @@
-"""Recipes of NeMo 2 and Megatron-Bridge in Python as the settings that their YAML would have.
+"""Python recipes of NeMo 2 and Megatron-Bridge, as the settings of their YAML (names from memory).
 
 ``recipe.trainer.strategy.tensor_model_parallel_size = 4`` is a setting by its path without the first name;
-``Trainer(devices=8)`` is one of the section that objects of this class are written to.
+``Trainer(devices=8)`` is ``devices`` of the section that belongs to this class.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OF_CLASSES: Mapping[str, str] = {
     "GPTDatasetConfig": "dataset",
     "MockGPTDatasetConfig": "dataset",
 }
-"""Sections by the classes whose objects they are."""
+"""Sections of the YAML, by the class whose arguments they hold."""
 
 _DATA = re.compile(r"\w+DataModule")
 _MODEL = re.compile(
@@ -48,7 +48,7 @@ _OF_RECIPES: Mapping[str, str] = {
     "seq_length": "data.seq_length",
     "peft_scheme": "peft",
 }
-"""Parameters of recipes, and the settings that they become."""
+"""Settings, by the parameters of recipe functions."""
 
 _OUTER = ("recipe", "cfg", "config", "pretrain", "partial", "conf", "experiment")
 _CLASS = "model.config._target_"
@@ -57,7 +57,7 @@ RECIPE = "model.provider"
 
 
 def recipe_flags(program: PythonProgram, name: str) -> Iterator[Flag]:
-    """The settings of a recipe; ``name`` is the file's."""
+    """The settings of a recipe, with their lines; ``name`` is the name of the file."""
     named: set[tuple[str, int]] = set()
     for setting in program.settings():
         for key in _names(setting):
@@ -74,7 +74,7 @@ def recipe_flags(program: PythonProgram, name: str) -> Iterator[Flag]:
 
 
 def _names(setting: PythonSetting) -> Iterator[str]:
-    """The names that a setting has in a YAML file."""
+    """The dotted names of a setting in the YAML; none for calls that are no part of a recipe."""
     first, *rest = setting.path
     if not setting.called:
         if len(setting.path) > 2 or first in _OUTER:
@@ -94,7 +94,7 @@ def _names(setting: PythonSetting) -> Iterator[str]:
 
 
 def _section(function: str) -> str:
-    """The section that objects of a class are written to; empty if they are none of a recipe."""
+    """The section of a class; empty for one that is no part of a recipe."""
     if function in _OF_CLASSES:
         return _OF_CLASSES[function]
     if _DATA.fullmatch(function):

@@ -1,4 +1,4 @@
-"""The rows of the embedding that Megatron's arguments ask for: as given, or as many as the tokenizer has."""
+"""The vocabulary size of Megatron's arguments: as given, or that of the tokenizer."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ROWS: Mapping[str, int] = {
     "bertwordpiecelowercase": 30522,
     "bertwordpiececase": 28996,
 }
-"""Rows of the tokenizers that have only one vocabulary."""
+"""Vocabulary sizes of tokenizers that have only one."""
 
 _PATCHED: Mapping[str, int] = {"qwen2tokenizer": 151643, "llama3tokenizer": 128000}
-"""Rows of tokenizers of Pai-Megatron-Patch, to which ``--extra-vocab-size`` is added (from memory)."""
+"""Sizes of Pai-Megatron-Patch's tokenizers, to which ``--extra-vocab-size`` is added (from memory)."""
 
 _OF_PROGRAMS: Mapping[str, str] = {
     "pretrain_gpt": "gpt2bpetokenizer",
@@ -26,11 +26,11 @@ _OF_PROGRAMS: Mapping[str, str] = {
     "pretrain_bert": "bertwordpiecelowercase",
     "pretrain_t5": "bertwordpiecelowercase",
 }
-"""Tokenizers that programs of Megatron take unless told otherwise (their ``args_defaults``)."""
+"""Default tokenizers of Megatron's programs (their ``args_defaults``, from memory)."""
 
 
 def state_vocabulary(facts: Facts) -> None:
-    """States the rows of the embedding: as padded, as given, or as many as the tokenizer has."""
+    """States the vocabulary size: as padded, as given, or that of the tokenizer."""
     if "padded_vocab" in facts.known:
         flag = facts.flag("padded_vocab")
         facts.replace("model.vocab", facts.get("padded_vocab"), flag)
@@ -49,7 +49,7 @@ def state_vocabulary(facts: Facts) -> None:
 
 
 def _patched(facts: Facts) -> None:
-    """Pai-Megatron-Patch's tokenizers, with the rows that a script adds to them."""
+    """States the size of Pai-Megatron-Patch's tokenizers, with ``--extra-vocab-size``."""
     if "patched_tokenizer" not in facts.known:
         facts.drop_effectless(("extra_vocab",), "without --patch-tokenizer-type")
         return
@@ -65,10 +65,10 @@ def _patched(facts: Facts) -> None:
 
 
 def _of_program(facts: Facts) -> None:
-    """The vocabulary of the tokenizer that the program takes where no argument names one."""
+    """States the size of the program's default tokenizer, where no argument names one."""
     program = facts.get(PROGRAM, "")
     tokenizer = _OF_PROGRAMS.get(program)
     if tokenizer is not None and "model.vocab" not in facts.known:
         rows = _ROWS[tokenizer]
-        facts.default("model.vocab", rows, f"{program}.py's default tokenizer has {rows} rows")
-        facts.remark(f"vocabulary: {rows:,}, that of the tokenizer which {program}.py takes by default")
+        facts.default("model.vocab", rows, f"{program}.py's default tokenizer has {rows} tokens")
+        facts.remark(f"vocabulary: {rows:,}, that of {program}.py's default tokenizer")

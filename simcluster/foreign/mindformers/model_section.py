@@ -72,6 +72,9 @@ _TYPES: Mapping[str, Mapping[str, object]] = {
 """Types by their names without 'Config' and underscores; those of PanGu-alpha, BLOOM and the first GLM from
 memory of its modules."""
 
+_BAICHUAN_13B = 5120
+"""Hidden size from which Baichuan's models have ALiBi in place of rotary positions."""
+
 _OTHERS = ("bert", "t5", "vit", "swin", "mae", "clip", "blip", "sam", "whisper", "wukong", "simmim")
 """Beginnings of the names of what is no decoder."""
 
@@ -249,6 +252,9 @@ def _family(facts: Facts) -> None:
     if family is None:
         family = _LLAMA
         facts.unsupported(facts.flag("type"), "layers as in Llama are simulated")
+    if short in ("baichuan", "baichuan2") and facts.get("model.hidden", 0) >= _BAICHUAN_13B:
+        facts.default("model.positions", "alibi", f"{kind} of the size of Baichuan 13B")
+        facts.remark(f"{kind}: ALiBi as in Baichuan 13B; the 7B has rotary positions (from memory)")
     for name, value in family.items():
         facts.default(f"model.{name}", value, f"model of type {kind}")
     if not facts.get("flash", True):

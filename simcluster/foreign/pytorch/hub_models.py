@@ -24,7 +24,7 @@ _TUNED = re.compile(
 """Endings of names of models that were trained further, or stored otherwise: the same dimensions."""
 
 _INSIDE = re.compile(r"-(?:instruct|chat|vl)(?=-)")
-"""The same before a version or a size, and the mark of models that read pictures."""
+"""The same before a version or a size, and the mark of models that read images."""
 
 Entry = Mapping[str, Any]
 
@@ -91,9 +91,13 @@ def hub_model(name: str) -> Entry | None:
 
 
 def state_hub_model(facts: Facts, name: str, given: UserAdditions) -> None:
-    """States the model that fact ``name`` names; a problem if it is not known and nobody says another."""
-    said, flag = str(facts.get(name)), facts.flag(name)
-    facts.drop(name)
+    """States the model that fact ``name`` names, if it does: by name, or by the config.json in its folder.
+
+    A problem if it is not known and neither ``--model`` nor ``--set`` says another.
+    """
+    if name not in facts.known:
+        return
+    said, flag = str(facts.get(name)), facts.drop(name)
     if given.model is not None:
         facts.effectless(flag, f"--model {given.model} is simulated")
         return
@@ -101,18 +105,27 @@ def state_hub_model(facts: Facts, name: str, given: UserAdditions) -> None:
         facts.effectless(flag, "--set says the model")
         return
     entry = hub_model(said)
+    config = None if entry else _config_file(said, given)
+    if config is not None:
+        facts.say("model.hf", config, flag)
+        return
     if entry is None:
         message = "the sizes of this model are not known here"
         hint = "give --model with one of the catalog, or with the config.json of its repository"
         facts.wrong(flag, message, hint)
         return
-    if _PICTURES.search(said):
-        facts.unsupported(flag, "its decoder alone is simulated, without the encoder of pictures")
+    if _IMAGES.search(said):
+        facts.unsupported(flag, "its decoder alone is simulated, without the image encoder")
     for key, value in entry.items():
         facts.say(f"model.{key}", value, flag)
 
 
-_PICTURES = re.compile(r"-vl-|llava|gemma-3-(?:4|12|27)b|llama-4-|mistral-small-3\.[12]", re.I)
+def _config_file(named: str, given: UserAdditions) -> str | None:
+    """The path of the config.json that a name is, or that lies in the folder of this name."""
+    return given.located(named if named.endswith(".json") else f"{named}/config.json")
+
+
+_IMAGES = re.compile(r"-vl-|llava|gemma-3-(?:4|12|27)b|llama-4-|mistral-small-3\.[12]", re.I)
 
 _SAID = ("model.use", "model.hf", "model.layers", "model.onnx")
 
@@ -147,7 +160,7 @@ def all_linear_targets(facts: Facts, given: UserAdditions) -> tuple[str, ...]:
 
 
 def _model(facts: Facts, given: UserAdditions) -> Model | None:
-    name = given.model or facts.get("model.use")
+    name = given.model or facts.get("model.use") or facts.get("model.hf")
     if name is None:
         return None
     try:

@@ -26,7 +26,7 @@ from simcluster.foreign.translation import (
 STRATEGY, _OFFLOAD, _RESHARD = "fsdp strategy", "fsdp offload", "fsdp reshard"
 RECOMPUTED = "recompute all"
 REPLICAS, SHARDS = "replicas", "shards"
-"""Facts of ranks that hold the same weights, and of those that share them (hybrid sharding)."""
+"""Facts of hybrid sharding: the number of replicas, and of the ranks over which each is sharded."""
 
 _STRATEGIES: Mapping[str, str] = {
     "1": "full_shard",
@@ -116,17 +116,17 @@ def state_strategy(facts: Facts, given: UserAdditions, *, unnamed: Flag | None =
     regather = facts.get(_RESHARD, kind not in ("shard_grad_op", "hybrid_shard_zero2"))
     host = known_host(given)
     group = host.num_devices if host and kind.startswith("hybrid") else 0
-    said = _replicated(facts, given)
-    state_fully_sharded(facts, flag, regather=regather, group=said or group)
-    if group and not said:
+    shards = _shards_of_replica(facts, given)
+    state_fully_sharded(facts, flag, regather=regather, group=shards or group)
+    if group and not shards:
         facts.remark(f"{flag}: weights are sharded over the {group} devices of a host")
     if facts.get(_OFFLOAD):
         state_cpu_offload(facts, facts.flag(_OFFLOAD), given)
     return True
 
 
-def _replicated(facts: Facts, given: UserAdditions) -> int:
-    """Ranks over which weights are sharded where there are replicas of them; 0 where all share them."""
+def _shards_of_replica(facts: Facts, given: UserAdditions) -> int:
+    """The ranks over which each replica is sharded (hybrid sharding); 0 without replicas."""
     replicas, shards = facts.get(REPLICAS, 1), facts.get(SHARDS, 0)
     if replicas <= 1:
         return 0

@@ -5,7 +5,7 @@ Defaults are from memory of its public documents.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from simcluster.foreign.deepspeed import state_referenced_deepspeed
 from simcluster.foreign.importer_interface import UserAdditions
@@ -32,7 +32,7 @@ from simcluster.foreign.translation import (
     switch,
 )
 
-_INERT = ignored_settings("trainer")
+_IGNORED = ignored_settings("trainer")
 COMPUTE = "training.precision.compute"
 COMPILED = "compiled"
 DEEPSPEED_FILE = "deepspeed file"
@@ -69,6 +69,26 @@ def _optimizer(facts: Facts, flag: Flag) -> None:
         facts.unsupported(flag, "adamw is simulated")
     if name.startswith("paged"):
         facts.remark(f"{flag}: states stay on the device, as pages do while there is memory")
+
+
+def reads_attention_kernel(flash: str, unfused: Collection[str], fused: Collection[str]) -> Meaning:
+    """The implementation of attention, by the names of a tool in small letters.
+
+    ``flash`` is FlashAttention 3, ``unfused`` are the names of one that stores all scores. All others are
+    simulated as one fused kernel; those in ``fused`` are one.
+    """
+
+    def meaning(facts: Facts, flag: Flag) -> None:
+        said = str(flag.value).lower()
+        if said == flash:
+            facts.say("attention kernel", "flash", flag)
+        elif said in unfused:
+            facts.say("attention kernel", "unfused", flag)
+        else:
+            reason = "attention in one fused kernel"
+            facts.compare(flag, said in fused, f"{reason} is simulated", reason)
+
+    return meaning
 
 
 def _format(name: str) -> Meaning:
@@ -126,7 +146,7 @@ def argument_meaning(name: str) -> Meaning | None:
     """What an argument of the Trainer means, or one of its section about FSDP; None if it is none."""
     if name.startswith("fsdp_config."):
         return fsdp_meaning(name.removeprefix("fsdp_config."))
-    return ARGUMENTS.get(name) or (has_no_effect if name in _INERT["effectless"] else None)
+    return ARGUMENTS.get(name) or (has_no_effect if name in _IGNORED["effectless"] else None)
 
 
 def state_trainer(facts: Facts) -> None:

@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from simcluster.errors import Problem, ScenarioError
 from simcluster.foreign.reading.flag import Flag
+from simcluster.foreign.reading.python_literals import (
+    UNREADABLE,
+    NotLiteral,
+    evaluate,
+    parse_source,
+    source_of,
+)
 from simcluster.foreign.reading.settings_files import shown_value
 
-_ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-}
-_OPEN = "only Python could tell what this is"
-
-
-class _Unknown(Exception):
-    """A value that is no literal."""
+_OPEN = "only a run of the program would tell it"
 
 
 def read_python(text: str, name: str) -> list[Flag]:
     """The assignments of a module at its outermost level, in order; a later one replaces an earlier.
 
-    Values are literals, arithmetic with numbers, and names that were assigned before; ``dict(a=1)`` and
-    mappings give settings with dotted names. Every other value is left open. Raises ScenarioError, with its
-    place, for text that is no Python.
+    Values are what ``python_literals.evaluate`` can tell, with names that were assigned before; ``dict(a=1)``
+    and mappings give settings with dotted names. Every other setting has the reason in ``missing``. Raises
+    ScenarioError, with its place, for text that is no Python.
     """
     try:
-        module = ast.parse(text.removeprefix("\ufeff"))
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        module = parse_source(text)
+    except UNREADABLE as error:
         line = getattr(error, "lineno", None)
         where = f"{name}:{line}" if line else name
         raise ScenarioError(
@@ -74,26 +69,9 @@ def _leaves(path: str, node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
 
 def _flag(path: str, node: ast.expr, known: dict[str, Any], where: str) -> Flag:
     try:
-        value = _value(node, known)
-    except _Unknown:
+        value = evaluate(node, known)
+    except NotLiteral:
         known.pop(path, None)
-        return Flag(path, None, f"{path} = {ast.unparse(node)}", where, missing=_OPEN)
+        return Flag(path, None, f"{path} = {source_of(node)}", where, missing=_OPEN)
     known[path] = value
     return Flag(path, value, f"{path} = {shown_value(value)}", where)
-
-
-def _value(node: ast.expr, known: Mapping[str, Any]) -> Any:
-    """The value of an expression of literals; _Unknown for any other."""
-    if isinstance(node, ast.Name) and node.id in known:
-        return known[node.id]
-    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-        left, right = _value(node.left, known), _value(node.right, known)
-        numbers = all(type(value) in (int, float) and abs(value) < 1e18 for value in (left, right))
-        divides = isinstance(node.op, (ast.Div, ast.FloorDiv))
-        if not numbers or (divides and right == 0):
-            raise _Unknown
-        return _ARITHMETIC[type(node.op)](left, right)
-    try:
-        return ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        raise _Unknown from None

@@ -9,7 +9,7 @@ from typing import Any
 from simcluster.errors import nearest
 from simcluster.foreign.importer_interface import UserAdditions
 from simcluster.foreign.reading import Flag
-from simcluster.foreign.translation import CHUNKED_ATTENTION, SOME_EXPERTS, Facts, read_word, states_value
+from simcluster.foreign.translation import CHUNKS_AS_WINDOW, Facts, read_word, states_value
 
 _NAME, _FLAVOR = "model name", "model flavor"
 read_model_name = states_value(_NAME, read_word)
@@ -34,6 +34,15 @@ _SCOUT: Mapping[str, Any] = {
     "rope_theta": 500000.0,
     "experts": {"count": 16, "top_k": 1, "ffn": 8192, "shared": 1, "score": "sigmoid", "normalised": False},
 }
+_LLAMA4: Mapping[str, Mapping[str, Any]] = {
+    "17bx16e": _SCOUT,
+    "17bx128e": {**_SCOUT, "ffn": 16384, "experts": {**_SCOUT["experts"], "count": 128, "every": 2}},
+}
+"""Scout and Maverick. Only every other layer of Maverick has experts."""
+
+_CHUNKS: Mapping[str, Any] = {"window": 8192, "full_attention_every": 4}
+"""Attention of flavors that end in ``_irope``: within chunks of tokens in all layers but every fourth."""
+
 _FLEX = re.compile(r"(.+?)_(?:flex|varlen)(?:_attn)?")
 """Flavors whose attention takes masks of documents."""
 
@@ -73,16 +82,16 @@ def state_flavor(facts: Facts, given: UserAdditions) -> None:
 
 
 def _llama4(facts: Facts, flavor: str, flag: Flag) -> None:
-    """Scout without its chunks of attention, which torchtitan has under a flavor of its own."""
-    if flavor.endswith("_irope"):
-        facts.refuse(flag, CHUNKED_ATTENTION)
-    elif flavor == "17bx128e":
-        facts.refuse(flag, SOME_EXPERTS)
-    elif flavor == "17bx16e":
-        for key, value in _SCOUT.items():
-            facts.say(f"model.{key}", value, flag)
-    else:
-        _unknown(facts, flag, ("17bx16e",))
+    """Scout or Maverick, with attention to all tokens, or within chunks where the flavor says so."""
+    sizes = _LLAMA4.get(flavor.removesuffix("_irope"))
+    if sizes is None:
+        _unknown(facts, flag, tuple(f"{name}{end}" for name in _LLAMA4 for end in ("", "_irope")))
+        return
+    chunked = flavor.endswith("_irope")
+    for key, value in {**sizes, **(_CHUNKS if chunked else {})}.items():
+        facts.say(f"model.{key}", value, flag)
+    if chunked:
+        facts.remark(f"{flag}: {CHUNKS_AS_WINDOW}")
 
 
 def _unknown(facts: Facts, flag: Flag, flavors: Mapping[str, str] | tuple[str, ...]) -> None:

@@ -7,6 +7,9 @@ from simcluster.foreign.translation.adapters import (
     state_adapters,
 )
 from simcluster.foreign.translation.attention_windows import (
+    CHUNKS_AS_WINDOW,
+    reads_chunk,
+    reads_unrotated_layers,
     reads_window,
     reads_windowed_layers,
     state_windows,
@@ -37,13 +40,11 @@ from simcluster.foreign.translation.learned_positions import state_positions
 from simcluster.foreign.translation.mixture_of_experts import DEEPSEEK, MEGATRON, state_mixture
 from simcluster.foreign.translation.unsupported_features import (
     ADAPTERS,
-    CHUNKED_ATTENTION,
     EVALUATION,
     LINEAR_ATTENTION,
     PREFERENCES,
     QUANTISED_WEIGHTS,
     RECURRENT,
-    SOME_EXPERTS,
     SPARSE_ATTENTION,
     STATE_SPACE,
     UnsupportedFeature,
@@ -53,7 +54,7 @@ from simcluster.foreign.translation.user_overrides import user_value_for
 __all__ = [
     "ADAPTERS",
     "ADAPTER_MEANINGS",
-    "CHUNKED_ATTENTION",
+    "CHUNKS_AS_WINDOW",
     "DEEPSEEK",
     "EVALUATION",
     "LINEAR_ATTENTION",
@@ -61,7 +62,6 @@ __all__ = [
     "PREFERENCES",
     "QUANTISED_WEIGHTS",
     "RECURRENT",
-    "SOME_EXPERTS",
     "SPARSE_ATTENTION",
     "STATE_SPACE",
     "Alternatives",
@@ -82,10 +82,12 @@ __all__ = [
     "reads_adapter_kind",
     "reads_adapter_targets",
     "reads_betas",
+    "reads_chunk",
     "reads_clip",
     "reads_embedding_dropout",
     "reads_mtp_layers",
     "reads_rotary_fraction",
+    "reads_unrotated_layers",
     "reads_window",
     "reads_windowed_layers",
     "refuses_setting",

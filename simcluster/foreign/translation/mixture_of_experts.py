@@ -118,12 +118,14 @@ def state_mixture(facts: Facts, *, chosen: int, groups_best: bool, padded: bool 
     flag, top_k = facts.flag("experts"), facts.get("experts_chosen", chosen)
     ffn = facts.get("experts_ffn") or facts.get("model.ffn")
     score = facts.get("experts_score", "softmax")
+    dense, every = _layers_with_experts(facts)
     section: dict[str, Any] = {
         "count": count,
         "top_k": top_k,
         "ffn": ffn,
         "shared": _shared(facts, ffn),
-        "dense_layers": _dense(facts),
+        "dense_layers": dense,
+        "every": every if every > 1 else None,
         "score": score,
         "normalised": facts.get(
             "experts_normalised", score == "sigmoid" or not facts.get("experts_softmax_first")
@@ -215,23 +217,35 @@ def _shared(facts: Facts, ffn: int | None) -> int:
     return max(1, round(width / ffn))
 
 
-def _dense(facts: Facts) -> int:
-    """Layers before the first with experts; a problem where others follow behind that."""
+def _layers_with_experts(facts: Facts) -> tuple[int, int]:
+    """Layers before the first with experts, and every how many of the others one has some."""
     pattern, first = facts.get("experts_layers"), int(facts.get("experts_dense_layers", 0))
     if pattern is None:
-        return first
+        return first, 1
     layers, flag = facts.get("model.layers", 0), facts.flag("experts_layers")
     if isinstance(pattern, int):
-        mixed = [place >= first and place % pattern == 0 for place in range(layers)]
+        mixed = [place for place in range(first, layers) if place % pattern == 0]
     else:
-        mixed = [bool(mark) for mark in pattern]
-    if len(mixed) != layers:
-        facts.wrong(flag, f"{len(mixed)} layers are listed, but the model has {layers}")
-        return 0
-    dense = mixed.index(True) if True in mixed else layers
-    if not all(mixed[dense:]):
+        mixed = [place for place, mark in enumerate(pattern) if mark]
+        if len(pattern) != layers:
+            facts.wrong(flag, f"{len(pattern)} layers are listed, but the model has {layers}")
+            return 0, 1
+    if not mixed:
+        return layers, 1
+    dense = mixed[0]
+    every = mixed[1] - dense if len(mixed) > 1 else layers - dense
+    if mixed != [*range(dense, layers, every)]:
         facts.unsupported(flag, f"all layers behind the first {dense} have experts")
-    return dense
+        return dense, 1
+    if (dense + 1) % every == 0:
+        return (dense if dense >= every else 0), every
+    simulated = sum((place + 1) % every == 0 for place in range(dense, layers))
+    other = f"of every {every} layers the last has experts"
+    if simulated == len(mixed):
+        facts.remark(f"{flag}: {other} here, an earlier one there; as many have some")
+    else:
+        facts.unsupported(flag, f"{other}, {simulated} in all; {len(mixed)} have some there")
+    return dense, every
 
 
 def _frequency(facts: Facts, flag: Flag) -> None:

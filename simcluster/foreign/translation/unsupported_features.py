@@ -35,12 +35,6 @@ RECURRENT = UnsupportedFeature("recurrent layers (Griffin, RWKV)", "attention in
 SPARSE_ATTENTION = UnsupportedFeature(
     "sparse attention without latent attention (NSA, MoBA)", "attention to every token"
 )
-CHUNKED_ATTENTION = UnsupportedFeature(
-    "attention within chunks of the sequence (Llama 4)", "attention to every token before"
-)
-SOME_EXPERTS = UnsupportedFeature(
-    "experts in every other layer only (Llama 4 Maverick)", "experts in every layer"
-)
 ADAPTERS = UnsupportedFeature(
     "adapters other than LoRA's (DoRA, QLoRA, prompt and prefix tuning)", "training of all weights"
 )

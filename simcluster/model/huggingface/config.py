@@ -1,7 +1,7 @@
 """Dimensions from a Hugging Face ``config.json``.
 
-Model types whose mathematics the dimensions of the model section can say; what a config says besides and they
-cannot is refused by name, never left out in silence.
+Of the model types that the dimensions of the model section can express. What a config asks for and they
+cannot express is refused by name, never left out silently.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 from simcluster.document import Refused, json_object
 from simcluster.errors import nearest
-from simcluster.model.huggingface.inert_keys import is_inert
+from simcluster.model.huggingface.keys_without_effect import has_no_effect
 from simcluster.model.huggingface.model_type import Config, Keys, ModelType, ReadConfig, get
 from simcluster.model.huggingface.model_types import ANGLES, EVERYWHERE, SPARSE, TYPES
-from simcluster.model.huggingface.parts_of_text import decoder_of, left_out
+from simcluster.model.huggingface.multimodal_configs import decoder_of, encoder_remark
+from simcluster.model.huggingface.params_json import as_config, is_params
 from simcluster.model.huggingface.refused_types import refusal
-from simcluster.model.huggingface.released_params import as_config, is_params
 
 
 def dimensions(path: Path) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def remarks(path: Path) -> tuple[str, ...]:
         _dimensions(config, known)
     except Refused:
         return ()
-    remarks = [text for text in (left_out(whole), known.remark) if text]
+    remarks = [text for text in (encoder_remark(whole), known.remark) if text]
     for key, (plain, simulated) in known.left_out.items():
         if (value := get(config, key)) not in plain:
             remarks.append(f"{key} {json.dumps(value)}: {simulated}")
@@ -106,9 +106,9 @@ def remarks(path: Path) -> tuple[str, ...]:
 
 
 def _unknown(config: ReadConfig, known: ModelType) -> list[str]:
-    """Keys that nothing has looked at, and of which it is not known that they change nothing."""
-    seen = config.looked_at | {*known.read_besides}
-    return sorted(key for key in config if key not in seen and not is_inert(key, dict.get(config, key)))
+    """Keys that nothing has read, and that are not known to have no effect."""
+    seen = config.read_keys | {*known.read_besides}
+    return sorted(key for key in config if key not in seen and not has_no_effect(key, dict.get(config, key)))
 
 
 def _other_heads(config: Config) -> tuple[str, ...]:

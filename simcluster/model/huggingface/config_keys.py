@@ -56,7 +56,7 @@ GELUS = ("gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", None)
 """Names of one activation, exact and approximated: the same time and memory."""
 
 CLIPPED = ((None,), "queries, keys and values are not clipped here")
-"""What is said of ``clip_qkv``, which clamps the results of a projection."""
+"""The remark on ``clip_qkv``, which clamps queries, keys and values."""
 
 MULTIPLIED = (
     "attention_multiplier",
@@ -68,7 +68,7 @@ MULTIPLIED = (
     "scale_depth",
     "scale_emb",
 )
-"""Factors on whole tensors, which cost next to nothing."""
+"""Keys of scalar factors on whole tensors, which cost next to nothing."""
 
 MULTIPLIERS = "the multipliers of embeddings, attention, residuals and logits are left out"
 

@@ -1,4 +1,4 @@
-"""Encoders, encoder-decoders and networks of pictures out of a Hugging Face ``config.json``."""
+"""Encoders, encoder-decoders and image models from a Hugging Face ``config.json``."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def vit(config: Config) -> dict[str, Any]:
 
 
 def resnet(config: Config) -> dict[str, Any]:
-    """Blocks and channels, which must double from stage to stage; the config says nothing of the picture."""
+    """Blocks and channels, which must double from stage to stage; a config has no image size."""
     depths, sizes = _sizes(config.get("depths")), _sizes(config.get("hidden_sizes"))
     width, kind = config.get("embedding_size"), str(config.get("layer_type", "bottleneck"))
     if not depths or not sizes or type(width) is not int:
@@ -123,12 +123,12 @@ _DISTILBERT: Mapping[str, Keys] = {
     "dropout": "dropout",
     "attention_dropout": "attention_dropout",
 }
-_ROBERTA = "next sentences are predicted here, which RoBERTa's training does not"
+_ROBERTA = "BERT's losses are simulated; RoBERTa does not predict next sentences"
 _ROBERTA_TYPE = ModelType("bert", BERT, {"token_types": 1}, plain=BERT_PLAIN, besides=bert, remark=_ROBERTA)
 
 
 def _electra(config: Config) -> Mapping[str, Any]:
-    """BERT's layers; the embedding of the small ones, which is narrower, has no dimension."""
+    """BERT's layers; the narrower embedding of the small models is refused."""
     width, hidden = config.get("embedding_size", config.get("hidden_size")), config.get("hidden_size")
     if width != hidden:
         raise Refused(f"embedding_size {width} is not supported; only hidden_size, {hidden}")
@@ -136,7 +136,7 @@ def _electra(config: Config) -> Mapping[str, Any]:
 
 
 def _dinov2(config: Config) -> Mapping[str, Any]:
-    """The inner size of the MLP by its ratio."""
+    """The inner size of the MLP by ``mlp_ratio``."""
     ratio, hidden = config.get("mlp_ratio", 4), config.get("hidden_size")
     if type(ratio) is not int or type(hidden) is not int:
         raise Refused("mlp_ratio and hidden_size must be integers")
@@ -152,14 +152,14 @@ LIKE_BERT_AND_VIT: Mapping[str, ModelType] = {
         BERT,
         plain=BERT_PLAIN,
         besides=_electra,
-        remark="masked tokens and next sentences are predicted here; ELECTRA tells replaced tokens",
+        remark="BERT's losses are simulated; ELECTRA detects replaced tokens",
     ),
     "distilbert": ModelType(
         "bert",
         _DISTILBERT,
         {"token_types": 1, "dropout": 0.1, "attention_dropout": 0.1},
         {"activation": ("gelu", None), "sinusoidal_pos_embds": (False, None)},
-        remark="a pooler and the prediction of next sentences are simulated besides",
+        remark="BERT's pooler and prediction of next sentences are simulated, which it does not have",
     ),
     "mt5": ModelType(
         "t5",
@@ -175,7 +175,7 @@ LIKE_BERT_AND_VIT: Mapping[str, ModelType] = {
         plain=VIT_PLAIN,
         besides=vit,
         needed=_VIT_NEEDED,
-        remark="the token and the head of distillation are left out",
+        remark="the distillation token and its head are left out",
     ),
     "dinov2": ModelType(
         "vit",
@@ -183,7 +183,7 @@ LIKE_BERT_AND_VIT: Mapping[str, ModelType] = {
         plain={**VIT_PLAIN, "use_swiglu_ffn": (False, None)},
         besides=_dinov2,
         needed=_VIT_NEEDED,
-        remark="classes are told apart here, and results of attention and MLP have no scales",
+        remark="classification is simulated, and LayerScale is left out",
         read_besides=("apply_layernorm", "drop_path_rate", "layerscale_value"),
     ),
 }

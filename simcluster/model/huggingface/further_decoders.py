@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from simcluster.document import Refused
-from simcluster.model.huggingface import mixtures
+from simcluster.model.huggingface import experts_and_latent_attention as mixtures
 from simcluster.model.huggingface.config_keys import (
     CLIPPED,
     GPT2,
@@ -33,9 +33,9 @@ _GEMMA: Mapping[str, tuple[Any, ...]] = {
     "use_bidirectional_attention": (False, None),
 }
 _OWN_GEMMA: Mapping[str, Any] = {"activation": "geglu", "tied": True, "head_dim": 256}
-_BEHIND = "norms stand behind attention and MLP there, before them here"
-_ALL_HEADS = "queries and keys are normalised over all heads together there, head by head here"
-_NO_ROTATION = "layers without rotary positions rotate here, too"
+_BEHIND = "norms follow attention and MLP in the original, and precede them here"
+_ALL_HEADS = "queries and keys are normalised over all heads together in the original, head by head here"
+_NO_ROTATION = "layers without rotary positions have them here, too"
 
 
 def _gemma2(config: Config) -> Mapping[str, Any]:
@@ -90,7 +90,7 @@ def _stablelm(config: Config) -> Mapping[str, Any]:
 
 
 def _chatglm(config: Config) -> Mapping[str, Any]:
-    """Groups of queries where there are any; half of every head is rotated."""
+    """Grouped queries (``multi_query_group_num``); half of every head is rotated."""
     grouped = config.get("multi_query_attention")
     sizes = {"kv_heads": config.get("multi_query_group_num", 1)} if grouped else {}
     return {**sizes, "qkv_bias": bool(config.get("add_qkv_bias")), "rotary_fraction": 0.5}

@@ -1,4 +1,4 @@
-"""What a model type of Hugging Face configs is: which key says which dimension."""
+"""What a model type of Hugging Face configs has: config keys of dimensions, defaults, refused keys."""
 
 from __future__ import annotations
 
@@ -28,42 +28,42 @@ def _nothing(config: Config) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ModelType:
-    """A model type."""
+    """How the config of one ``model_type`` gives the dimensions of a model."""
 
     family: str
     """The family of the model section."""
     sizes: Mapping[str, Keys]
-    """Dimension -> its key."""
+    """The config key of every dimension, or its aliases."""
     usual: Mapping[str, Any] = field(default_factory=dict)
-    """What the type does unless its config says otherwise."""
+    """Dimensions that hold where the config has no key for them."""
     plain: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    """Keys that change the mathematics in a way no dimension says, with the values that leave it alone."""
+    """Keys that no dimension can express: the values that change nothing; others are refused."""
     besides: Callable[[Config], Mapping[str, Any]] = _nothing
-    """Dimensions that follow from several keys."""
+    """Gives dimensions that follow from several keys, or need a check of their own."""
     needed: tuple[str, ...] = ("layers", "hidden", "heads", "vocab")
-    """Dimensions that a config must have, unless they are usual."""
+    """Dimensions that a config must have, unless ``usual`` does."""
     remark: str = ""
-    """What of the type is left out, as it costs next to nothing."""
+    """What of every model of the type is not simulated, as it costs next to nothing; shown by every run."""
     read_besides: tuple[str, ...] = ()
-    """Keys that are refused, or unknown, of other types: ``besides`` reads them, or the remark is of them."""
+    """Keys that are accepted with any value: ``besides`` reads them, or the remark is about them."""
     left_out: Mapping[str, tuple[tuple[Any, ...], str]] = field(default_factory=dict)
-    """Keys that change the mathematics at next to no cost: (values that do not, what is simulated)."""
+    """Keys that change the model at next to no cost: (values that do not change it, what is simulated)."""
     own_biases: bool = False
     """Whether ``attention_bias`` and ``mlp_bias`` give all projections of attention and of the MLP biases."""
 
 
 class ReadConfig(dict[str, Any]):
-    """A config that notes which of its keys are looked at."""
+    """A config that records which of its keys are read."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
-        self.looked_at: set[str] = set()
+        self.read_keys: set[str] = set()
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of a key."""
-        self.looked_at.add(key)
+        self.read_keys.add(key)
         return super().get(key, default)
 
     def __getitem__(self, key: str) -> Any:
-        self.looked_at.add(key)
+        self.read_keys.add(key)
         return super().__getitem__(key)

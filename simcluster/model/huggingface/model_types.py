@@ -1,4 +1,4 @@
-"""The model types of Hugging Face configs: which key says which dimension, and what no dimension says.
+"""The model types of Hugging Face configs: the key of every dimension, and keys that are refused.
 
 Names are those of the ``config.json`` files and of the configuration classes behind them.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from simcluster.document import Refused
 from simcluster.model.huggingface import encoders_and_vision as structures
-from simcluster.model.huggingface import mixtures
+from simcluster.model.huggingface import experts_and_latent_attention as mixtures
 from simcluster.model.huggingface.config_keys import (
     CLIPPED,
     GELUS,
@@ -27,11 +27,11 @@ from simcluster.model.huggingface.config_keys import (
     late_window,
     sliding_window,
 )
-from simcluster.model.huggingface.earlier_decoders import EARLIER
+from simcluster.model.huggingface.decoders_with_own_keys import WITH_OWN_KEYS
 from simcluster.model.huggingface.further_decoders import FURTHER
-from simcluster.model.huggingface.mixture_types import OTHER_MIXTURES
 from simcluster.model.huggingface.model_type import Config, Keys, ModelType, get
-from simcluster.model.huggingface.parallel_decoders import PARALLEL
+from simcluster.model.huggingface.other_mixtures import OTHER_MIXTURES
+from simcluster.model.huggingface.parallel_residual_decoders import PARALLEL_RESIDUAL
 
 _DEEPSEEK = {name: key for name, key in LLAMA.items() if name not in ("kv_heads", "head_dim")}
 _OPT: Mapping[str, Keys] = {
@@ -209,9 +209,9 @@ TYPES = {
     ),
     "resnet": ModelType("resnet", {}, plain=structures.RESNET_PLAIN, besides=structures.resnet, needed=()),
     **FURTHER,
-    **PARALLEL,
+    **PARALLEL_RESIDUAL,
     **OTHER_MIXTURES,
-    **EARLIER,
+    **WITH_OWN_KEYS,
     **structures.LIKE_BERT_AND_VIT,
 }
 

@@ -1,4 +1,4 @@
-"""Model types with layers that no dimension says: what each has, for the error that refuses it."""
+"""Model types with layers that the model section has no dimension for: what each has, for its error."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 _LINEAR = "linear attention in most layers"
 _STATE = "state-space layers (Mamba)"
-_PICTURES = "an encoder of pictures or sound beside the decoder"
-_BOTH = "an encoder of pictures and one of text, trained against each other"
-_READERS = "an encoder whose output the decoder reads, with biases and learned positions, which T5 has not"
-_SOUND = "convolutions over sound before its encoder"
+_IMAGES = "an image or audio encoder beside the decoder"
+_CONTRASTIVE = "an image encoder and a text encoder, trained by contrast (CLIP)"
+_ENCODER_DECODER = "an encoder-decoder's layers with biases and learned positions, unlike T5's"
+_AUDIO = "convolutions over audio before its encoder"
 _SHARED = "layers that share their weights"
 
 REFUSED: Mapping[str, str] = {
@@ -28,35 +28,39 @@ REFUSED: Mapping[str, str] = {
     "granitemoehybrid": _STATE,
     **dict.fromkeys(("rwkv", "rwkv5", "rwkv6", "rwkv7", "recurrent_gemma", "xlstm"), "recurrent layers"),
     **dict.fromkeys(("lfm2", "lfm2_moe"), "short convolutions in place of attention in most layers"),
-    "longcat_flash": "experts that compute nothing, and two attentions in a layer",
+    "longcat_flash": "zero-computation experts, and two attention blocks in a layer",
     "arctic": "a dense MLP beside the experts of every layer",
     "phi3small": "block-sparse attention in every other layer",
-    "nemotron-nas": "another size in every layer (block_configs)",
-    "gemma3n_text": "embeddings for every layer, and layers that share keys and values",
-    "gemma3n": "embeddings for every layer, and layers that share keys and values",
-    "mllama": "layers that attend to pictures (cross_attention_layers)",
-    **dict.fromkeys(("bart", "mbart", "pegasus", "marian", "m2m_100", "blenderbot", "led"), _READERS),
+    "nemotron-nas": "layers of different sizes (block_configs)",
+    "gemma3n_text": "per-layer embeddings, and layers that share keys and values",
+    "gemma3n": "per-layer embeddings, and layers that share keys and values",
+    "mllama": "cross attention to images (cross_attention_layers)",
+    **dict.fromkeys(("bart", "mbart", "pegasus", "marian", "m2m_100", "blenderbot", "led"), _ENCODER_DECODER),
     "umt5": "relative positions in every layer",
-    **dict.fromkeys(("whisper", "wav2vec2", "hubert", "wavlm", "seamless_m4t"), _SOUND),
+    **dict.fromkeys(("whisper", "wav2vec2", "hubert", "wavlm", "seamless_m4t"), _AUDIO),
     **dict.fromkeys(
-        ("deberta", "deberta-v2"), "attention to relative positions beside tokens (disentangled)"
+        ("deberta", "deberta-v2"), "disentangled attention (to tokens and to relative positions)"
     ),
     "albert": _SHARED,
     "modernbert": "rotary positions and windows in an encoder that reads in both directions",
-    "xlnet": "two streams of attention",
-    "longformer": "windows with some tokens that see all",
+    "xlnet": "two-stream attention over permuted tokens",
+    "longformer": "sliding windows beside tokens with global attention",
     "big_bird": "block-sparse attention",
-    "beit": "relative positions within pictures",
+    "beit": "relative positions within images",
     **dict.fromkeys(
-        ("swin", "swinv2"), "attention within shifting windows of a picture, and stages of sizes"
+        ("swin", "swinv2"), "attention within shifting windows of an image, and stages of several sizes"
     ),
-    **dict.fromkeys(("convnext", "convnextv2", "efficientnet", "mobilenet_v2"), "convolutions in groups"),
-    **dict.fromkeys(("clip", "siglip", "siglip2", "blip", "blip-2", "align", "chinese_clip"), _BOTH),
-    **dict.fromkeys(("kimi_k25", "florence2", "instructblip"), _PICTURES),
+    **dict.fromkeys(("convnext", "convnextv2", "efficientnet", "mobilenet_v2"), "grouped convolutions"),
+    **dict.fromkeys(("clip", "siglip", "siglip2", "blip", "blip-2", "align", "chinese_clip"), _CONTRASTIVE),
+    **dict.fromkeys(("kimi_k25", "florence2", "instructblip"), _IMAGES),
 }
-"""Model types by what they have."""
+"""What layers a model type has, by model type."""
 
 
 def refusal(kind: str) -> tuple[str, str] | None:
-    """Why a model type is refused, and what to do; None for one of which nothing is known."""
-    return (f"it has {REFUSED[kind]}, which no dimension says", "") if kind in REFUSED else None
+    """Why a model type is refused, and a hint; None for a model type that is not listed here."""
+    return (
+        (f"it has {REFUSED[kind]}, for which the model section has no dimension", "")
+        if kind in REFUSED
+        else None
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from simcluster.cli.commands.import_.command import FORMATS
@@ -118,3 +120,19 @@ def test_a_deepspeed_json_with_everything_given(simcluster, here):
     assert code == 0
     assert "use: llama2-7b" in out
     assert "gradients: host" in out and "offload_optimizer" not in err
+
+
+def test_a_config_beside_the_script_is_found_by_file_and_by_folder(simcluster, here):
+    (here / "scripts").mkdir()
+    (here / "sizes").mkdir()
+    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+    config = here / "sizes" / "config.json"
+    config.write_text(json.dumps({"model_type": "llama", "vocab_size": 128, **sizes}))
+    for named in ("sizes", "sizes/config.json"):
+        (here / "scripts" / "run.sh").write_text(
+            f"torchrun --nproc_per_node 8 run_clm.py --config_name {named} --output_dir x "
+            "--per_device_train_batch_size 2 --block_size 128 --bf16\n"
+        )
+        code, out, _ = simcluster("import", "trainer", "scripts/run.sh", "--cluster", "dgx-h100")
+        assert code == 0
+        assert Document.parse(out).data["model"] == {"hf": str(config)}

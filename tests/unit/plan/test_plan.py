@@ -53,6 +53,13 @@ def test_unconfigured_operators_are_counted_aloud():
     assert not any("without a strategy" in note for note in plan({"data": 2}).notes)
 
 
+@pytest.mark.parametrize("parallel", ["one_norm", "two_norms"])
+def test_sums_of_attention_and_mlp_side_by_side_are_not_counted(parallel):
+    """They add partial sums as they are: nothing is computed twice."""
+    found = plan({"data": 2, "tensor": 2}, model=GPT | {"parallel": parallel}, recipe="megatron_sp")
+    assert not any("without a strategy" in note for note in found.notes)
+
+
 def test_the_vocabulary_is_padded_for_the_ranks_that_share_it():
     assert plan({"data": 2}).vocab == 128
     found = plan({"tensor": 4})

@@ -60,8 +60,7 @@ _SECONDS = {
 _TERAFLOPS = {"g": 1e-3, "t": 1.0, "p": 1e3, "e": 1e6}
 _BYTES = {"GiB": 2**30, "GB": 10**9, "MiB": 2**20, "MB": 10**6}
 _SIZES = tuple(_BYTES)
-_NUMBER = re.compile(r"([0-9][0-9.,]*) ?([A-Za-z][A-Za-z/ ]*)?")
-_THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?")
+_NUMBER = re.compile(r"((?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]*)?) ?([A-Za-z][A-Za-z/ ]*)?")
 _FRACTIONS = ("", "fraction", "ratio", "share", "1")
 """Units of an MFU that may be a fraction of one."""
 
@@ -93,11 +92,14 @@ def plain_figure(cells: Mapping[str, str]) -> dict[str, str]:
 
 
 def _number_and_unit(text: str) -> tuple[str, str]:
-    """A number as programs read it, and the unit behind it: ``3,700`` is 3700, ``210k`` 210000."""
+    """A number as programs read it, and the unit behind it: ``3,700`` is 3700, ``210k`` 210000.
+
+    A text that is no number with or without a unit (``3,7``) is given back as it is, without a unit.
+    """
     match = _NUMBER.fullmatch(text)
     if match is None:
         return text, ""
-    digits, unit = match[1].replace(",", "") if _THOUSANDS.fullmatch(match[1]) else match[1], match[2] or ""
+    digits, unit = match[1].replace(",", ""), match[2] or ""
     return (repr(float(digits) * 1000), "") if unit in ("k", "K") else (digits, unit)
 
 

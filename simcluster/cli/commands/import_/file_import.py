@@ -35,7 +35,11 @@ def import_file(kind: str, path: str, given: UserAdditions, target: Target) -> E
     Raises ScenarioError and PlanError with places in the file.
     """
     tool = importer(kind)
-    given = replace(given, referenced=lambda named: _referenced(named, path))
+    given = replace(
+        given,
+        referenced=lambda named: _referenced(named, path),
+        located=lambda named: _located(named, path),
+    )
     if given.model and model_key(given.model) == "hf":
         given = replace(given, model=str(real_path(given.model)))  # wherever the scenario will lie
     imported = translate_file(tool, text_of(path), path, given)
@@ -50,13 +54,22 @@ def import_file(kind: str, path: str, given: UserAdditions, target: Target) -> E
 
 
 def _referenced(named: str, path: str) -> str | None:
-    """The text of a file that the file at ``path`` names: from here, its folder or one above."""
+    """The text of a file that the file at ``path`` names; None if it is not found or no text."""
+    place = _located(named, path)
+    try:
+        return None if place is None else text_of(Path(place), named)
+    except (OSError, ValueError):
+        return None
+
+
+def _located(named: str, path: str) -> str | None:
+    """Where a file lies that the file at ``path`` names: from here, from its folder or one above."""
     try:
         folders = [Path(), *real_path(path).parents]
-        place = next((place for folder in folders if (place := folder / named).is_file()), None)
-        return None if place is None else text_of(place, named)
+        file = next((place for folder in folders if (place := folder / named).is_file()), None)
     except (OSError, ValueError):
         return None  # no name of a file
+    return None if file is None else str(real_path(file))
 
 
 def _say(imported: Imported) -> None:

@@ -1,4 +1,4 @@
-"""What a scheduler is told: comments such as ``#SBATCH --nodes=4``, and options of ``sbatch``."""
+"""Options of batch schedulers: comments such as ``#SBATCH --nodes=4``, and arguments of ``sbatch``."""
 
 from __future__ import annotations
 

@@ -50,12 +50,12 @@ _WRITTEN = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)\+?=")
 _COUNTED = re.compile(r"\(\((.*?)\)\)", re.S)
 _SHELLS = ("bash", "sh", "zsh")
 _STARTING = (*_SHELLS, "sbatch", "qsub", "bsub", "srun", "ssh")
-"""Programs that run the script they are given."""
+"""Programs that run a script which is their argument."""
 _ENTRY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[^\]]*\]=.*)", re.S)
 _ELSEWHERE = re.compile(r"^(?:\$\(.*\)|\$\{[^}]*\}|`[^`]*`)/")
-"""A folder that only a run would tell, in front of the name of a file."""
+"""A folder that only a run would tell (a variable), in front of a file name."""
 _BLANK_BEHIND = re.compile(r"\\[ \t]+\n(?=[ \t]*[-$\"'])")
-"""A line that was meant to go on below."""
+"""A continuation mark with blanks behind it, which does not continue the line."""
 _DEEPEST = 100
 _MOST_TAKEN = 100_000
 """Commands and keywords of a script."""

@@ -1,4 +1,4 @@
-"""Functions of a script: what stands between their braces runs where they are called."""
+"""Shell functions: their bodies, which run where they are called."""
 
 from __future__ import annotations
 

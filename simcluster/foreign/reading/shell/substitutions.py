@@ -1,4 +1,4 @@
-"""What ``${NAME%suffix}`` and ``$(expr $A + 4)`` come to: changes of text and sums alone, nothing is run."""
+"""Values of ``${NAME%suffix}`` and ``$(expr $A + 4)``: substrings and arithmetic only; nothing is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The variables of a script: words with their values filled in."""
+"""The variables of a shell script, and their expansion in words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from simcluster.foreign.reading.shell.syntax import (
 from simcluster.foreign.reading.shell.words import WordReader
 
 _MOST = 2**20
-"""Characters that all words of a script may have together once variables are filled in."""
+"""Most characters that all expanded words of a script may have together."""
 
 _ARGUMENTS = {"@", "*"}
 _BARE = re.compile(r"(?<!\w)[A-Za-z_][A-Za-z0-9_]*")
@@ -208,7 +208,7 @@ class Variables:
         return True
 
     def arguments(self, part: Variable) -> Field:
-        """What the script is called with: nothing that its text could tell."""
+        """The arguments of the script itself, which its text cannot tell."""
         if self.positional is not None:
             pieces = [p for item in self.positional for p in (TextPiece(" ", part.line), *item.pieces)][1:]
             missing = tuple(m for item in self.positional for m in item.missing)

@@ -73,10 +73,21 @@ def test_the_global_batch_is_one_micro_batch_everywhere_if_not_given():
         ("--window-size 127,0 --window-attn-skip-freq '([1,1,0]*3)'", "full_attention_every", 3),
         ("--window-size 127,0 --window-attn-skip-freq '([0]*2+[1]*6)'", "full_attention_every", None),
         ("--window-attn-skip-freq 2", "window_every", None),
+        ("--attention-chunk-size 128", "window", 128),
+        ("--attention-chunk-size 128 --no-rope-freq 4", "full_attention_every", 4),
+        ("--attention-chunk-size 128 --no-rope-freq '([0,0,1]*4)'", "full_attention_every", 3),
+        ("--no-rope-freq 4", "full_attention_every", None),
     ],
 )
 def test_model_arguments(arguments, path, value):
     assert read(BASE + arguments).data["model"].get(path) == value
+
+
+def test_what_llama_4_has_and_is_not_simulated_is_told():
+    found = read(f"{BASE} --attention-chunk-size 128 --no-rope-freq 4 --qk-l2-norm")
+    lost = {entry.flag.name for entry in found.untranslated if entry.status is TranslationStatus.UNSUPPORTED}
+    assert {"--no-rope-freq", "--qk-l2-norm"} <= lost
+    assert any("sliding window here" in remark for remark in found.remarks)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,13 @@ def test_the_inner_size(changes, ffn):
     assert read(**changes).data["model"]["ffn"] == ffn
 
 
+@pytest.mark.parametrize(("hidden", "positions"), [(4096, "rotary"), (5120, "alibi")])
+def test_baichuan_has_alibi_in_its_larger_size_alone(hidden, positions):
+    found = read(model__model_config__type="BaichuanConfig", model__model_config__hidden_size=hidden)
+    assert found.data["model"]["positions"] == positions
+    assert any("ALiBi" in remark for remark in found.remarks) == (hidden == 5120)
+
+
 @pytest.mark.parametrize(
     ("recompute", "layers", "aloud"),
     [

@@ -80,7 +80,7 @@ if True:
         "c.d": (1, False),
         "c.e.f": ("x", False),
         "g.h": ([1, 2], False),
-        "g.i": (None, True),
+        "g.i": (-2, False),
         "j": (None, True),
         "k": (None, True),
         "n": (None, True),

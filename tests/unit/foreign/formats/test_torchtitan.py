@@ -34,11 +34,19 @@ def test_flavors(name, flavor, model):
     assert read(text).data["model"] == model
 
 
+@pytest.mark.parametrize(("flavor", "window"), [("17bx128e", None), ("17bx128e_irope", 8192)])
+def test_maverick_has_experts_in_every_second_layer_and_chunks_of_attention(flavor, window):
+    found = read(MODEL.replace("llama3", "llama4").replace("8B", flavor))
+    model = found.data["model"]
+    assert (model["experts"]["count"], model["experts"]["every"], model["ffn"]) == (128, 2, 16384)
+    assert (model.get("window"), model.get("full_attention_every")) == (window, 4 if window else None)
+    assert any("sliding window here" in said for said in found.remarks) == bool(window)
+
+
 @pytest.mark.parametrize(
     ("name", "flavor", "said"),
     [
-        ("llama4", "17bx128e", "no scenario can say experts in every other layer only"),
-        ("llama4", "17bx16e_irope", "no scenario can say attention within chunks"),
+        ("llama4", "17bx4e", "known flavors are 17bx16e, 17bx16e_irope, 17bx128e, 17bx128e_irope"),
         ("llama3", "debugmodel", "model.flavor = debugmodel: its sizes are not known here"),
         ("flux", "flux-dev", "torchtitan's model 'flux' is not known here"),
     ],

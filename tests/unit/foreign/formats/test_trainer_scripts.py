@@ -36,6 +36,34 @@ def lost(imported, status=TranslationStatus.UNSUPPORTED):
     return {each.flag.name: each.reason for each in imported.untranslated if each.status is status}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        ("--config_name ./gpt2/config.json", "./gpt2/config.json"),
+        ("--config_name sizes --model_name_or_path gpt2-xl", "sizes/config.json"),
+        ("--model_name_or_path ../my-llama", "../my-llama/config.json"),
+    ],
+)
+def test_a_config_that_is_named_by_its_file_or_folder(arguments, asked):
+    text = (
+        f"torchrun --nproc_per_node 8 run_clm.py {arguments} --do_train --per_device_train_batch_size 2 "
+        "--block_size 1024 --output_dir x\n"
+    )
+    given = UserAdditions("dgx-h100", 1, located={asked: "/models/config.json"}.get)
+    imported = translate_file(importer("trainer"), text, "run.sh", given)
+    assert imported.data["model"] == {"hf": "/models/config.json"}
+    with pytest.raises(ScenarioError, match=r"the sizes of this model are not known here"):
+        translate_file(importer("trainer"), text, "run.sh", UserAdditions("dgx-h100", 1))
+
+
+def test_a_config_of_the_hub_counts_before_the_model():
+    text = (
+        "torchrun --nproc_per_node 8 run_clm.py --config_name gpt2 --model_name_or_path gpt2-xl "
+        "--per_device_train_batch_size 2 --block_size 1024 --output_dir x\n"
+    )
+    assert read(text).data["model"] == {"use": "gpt2"}
+
+
 def test_a_script_with_fsdp():
     imported = read(FASTCHAT)
     assert imported.data["model"] == {"use": "llama2-7b"}
@@ -116,13 +144,11 @@ def test_training_with_rewards_is_refused(text):
         read(text)
 
 
-def test_an_encoder_of_pictures_is_said_to_be_left_out():
+def test_an_image_encoder_is_said_to_be_left_out():
     imported = read(
         FASTCHAT.replace("--lazy_preprocess True", "--vision_tower openai/clip-vit-large-patch14")
     )
-    assert lost(imported) == {
-        "vision_tower": "the decoder alone is simulated, without the encoder of pictures"
-    }
+    assert lost(imported) == {"vision_tower": "the decoder alone is simulated, without the image encoder"}
     text = FASTCHAT.replace("meta-llama/Llama-2-7b-hf", "Qwen/Qwen2.5-VL-7B-Instruct")
     assert "model_name_or_path" in lost(read(text))
 

@@ -33,8 +33,9 @@ def test_experts_of_deepspeed():
 def test_defaults_of_deepspeed_are_told():
     found = read(DEEPSPEED)
     experts = found.data["model"]["experts"]
-    assert (experts["top_k"], experts["capacity_factor"], experts["dense_layers"]) == (1, 1.0, 1)
-    assert any("--expert-interval 2" in line for line in aloud(found))
+    assert (experts["top_k"], experts["capacity_factor"], experts["every"]) == (1, 1.0, 2)
+    assert "dense_layers" not in experts or not experts["dense_layers"]
+    assert not aloud(found)
 
 
 def test_experts_of_deepspeed_that_drop_nothing():

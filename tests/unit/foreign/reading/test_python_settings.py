@@ -2,7 +2,7 @@
 
 import pytest
 
-from simcluster.foreign.reading import PythonProgram, find_python_launch
+from simcluster.foreign.reading import PythonProgram, find_python_launch, read_python
 
 MARKS = frozenset(["--num-layers"])
 
@@ -32,10 +32,49 @@ def test_the_default_of_a_variable_of_the_environment_counts():
     assert found.value == 4
 
 
-@pytest.mark.parametrize("value", ["g()", "10 ** 100", "[1] * 99999999", "N", "1 / 0", "-'a'"])
+OPEN = [
+    "g()",
+    "10 ** 100",
+    "[1] * 99999999",
+    "N",
+    "1 / 0",
+    "-'a'",
+    "f'{3:02d}'",
+    "int(1e999)",
+    "(1 - 3) ** 0.5",
+    f"{'9' * 4000} / 3",
+    f"0x{'f' * 5000}",
+]
+"""Expressions that are not evaluated: calls, numbers beyond bounds, formats of f-strings."""
+
+
+@pytest.mark.parametrize("value", OPEN)
 def test_what_only_a_run_tells_is_open(value):
     (found,) = [each for each in PythonProgram.parse(f"f(b={value})").settings() if each.path == ("f", "b")]
     assert not found.known and found.value is None
+    (flag,) = read_python(f"b = {value}", "f.py")
+    assert flag.missing and flag.value is None
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("2 ** 3", 8), ("'a' + 'b'", "ab"), ("(1, 2)", [1, 2]), ("f'{1}-x'", "1-x"), ("{'k': [1]}", {"k": [1]})],
+)
+def test_both_readers_evaluate_alike(value, expected):
+    (found,) = [each for each in PythonProgram.parse(f"f(b={value})").settings() if each.path == ("f", "b")]
+    assert found.known and found.value == expected
+    (flag,) = read_python(f"b = [{value}]", "f.py")
+    assert flag.value == [expected]
+
+
+@pytest.mark.parametrize("doubled", ["f'{x}{x}'", "[x, x]", "x + x", "str([x, x])"])
+def test_values_that_double_on_every_line_end_at_a_bound(doubled):
+    text = "x = 'abcdefgh'\n" + f"x = {doubled}\n" * 60
+    (flag,) = read_python(text, "f.py")
+    assert flag.missing
+    named = "f()\nx0 = 'abcdefgh'\n"
+    named += "".join(f"x{i + 1} = {doubled.replace('x', f'x{i}')}\n" for i in range(60))
+    assert len(str(PythonProgram.parse(named).names)) < 2**17
 
 
 def test_names_set_twice_are_open():
@@ -74,3 +113,9 @@ def test_long_and_deep_programs_are_read():
     for text in (deep, many):
         program = PythonProgram.parse(text)
         assert program is None or [*program.settings()]
+    assert len(read_python(many, "f.py")) == 20000
+
+
+def test_deep_expressions_are_open():
+    (flag,) = read_python("b = " + "+".join(["1"] * 500), "f.py")
+    assert flag.missing

@@ -118,11 +118,38 @@ def test_layers_that_are_counted_wrongly_are_refused():
         read(SMALL + "--moe-layer-freq '[0,1,1]'")
 
 
-def test_every_other_layer_is_told_apart_from_all_behind_the_first():
-    found = read(SMALL + "--moe-layer-freq 2")
-    assert said(found, "--moe-layer-freq") == [
-        (TranslationStatus.UNSUPPORTED, "all layers behind the first 0 have experts")
-    ]
+@pytest.mark.parametrize(
+    ("written", "dense", "every"),
+    [
+        ("2", 0, 2),
+        ("'[0,1]*2'", 0, 2),
+        ("'[1,0]*2'", 0, 2),
+        ("4", 0, 4),
+        ("'[0,0,0,1]'", 3, None),
+        ("'[0,1,0,0]'", 1, 3),
+    ],
+)
+def test_experts_in_every_so_many_layers(written, dense, every):
+    """Llama 4 Maverick; with a number N Megatron has them in the first layer of every N."""
+    found = read(SMALL + f"--moe-layer-freq {written}")
+    experts = found.data["model"]["experts"]
+    assert (experts.get("dense_layers", 0), experts.get("every")) == (dense, every)
+    assert not any(status is TranslationStatus.UNSUPPORTED for status, _ in said(found, "--moe-layer-freq"))
+    earlier = "of every" in " ".join(found.remarks)
+    assert earlier == (written in ("2", "4", "'[1,0]*2'", "'[0,1,0,0]'"))
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        ("3", "of every 3 layers the last has experts, 1 in all; 2 have some there"),
+        ("'[0,1,1,0]'", "all layers behind the first 1 have experts"),
+        ("'[1,1,0,1]'", "all layers behind the first 0 have experts"),
+    ],
+)
+def test_other_patterns_of_experts_are_told(written, reason):
+    found = read(SMALL + f"--moe-layer-freq {written}")
+    assert said(found, "--moe-layer-freq") == [(TranslationStatus.UNSUPPORTED, reason)]
 
 
 def test_shared_experts_of_another_width_are_told():

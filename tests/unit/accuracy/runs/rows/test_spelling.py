@@ -132,6 +132,13 @@ def test_a_row_may_state_memory_or_its_lack_in_place_of_a_time(tmp_path):
     assert run_of(tmp_path, peak_mem_gib="2 GB").peak_memory == pytest.approx(2e9)
 
 
+@pytest.mark.parametrize("cells", [{"value": "3,7k"}, {"value": "1.2.3 k"}, {"peak_mem_gib": "1.2.3 GiB"}])
+def test_what_is_no_number_is_a_mistake_of_the_row(tmp_path, cells):
+    """A decimal comma, or two points, beside a unit."""
+    with pytest.raises(ScenarioError):
+        run_of(tmp_path, **cells)
+
+
 @pytest.mark.parametrize(
     "notes",
     [

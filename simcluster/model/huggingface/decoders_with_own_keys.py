@@ -1,6 +1,6 @@
-"""Decoders that keep to Llama's or GPT's layers under keys of their own: Qwen, Baichuan, OLMo and others.
+"""Decoders with the layers of Llama or GPT, but config keys of their own: Qwen 1, Baichuan, OLMo, EXAONE.
 
-What their code does besides their config is from memory of it.
+What their code does and their config does not say is from memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from simcluster.model.huggingface.config_keys import (
     ROTARY,
     SILU,
 )
-from simcluster.model.huggingface.mixtures import latent
+from simcluster.model.huggingface.experts_and_latent_attention import latent
 from simcluster.model.huggingface.model_type import Config, Keys, ModelType
 
 _QWEN: Mapping[str, Keys] = {
@@ -61,11 +61,11 @@ _NEO: Mapping[str, Keys] = {
     "embedding_dropout": "embed_dropout",
     "attention_dropout": "attention_dropout",
 }
-_NO_WEIGHTS = "norms have no weights there"
+_NO_WEIGHTS = "norms have no weights in the original, but do here"
 
 
 def _qwen(config: Config) -> Mapping[str, Any]:
-    """A gated MLP, whose inner size the config says doubled."""
+    """A gated MLP: ``intermediate_size`` is that of gate and up projection together."""
     doubled = config.get("intermediate_size")
     if type(doubled) is not int or doubled < 2 or doubled % 2:
         raise Refused(
@@ -75,12 +75,12 @@ def _qwen(config: Config) -> Mapping[str, Any]:
 
 
 def _baichuan(config: Config) -> Mapping[str, Any]:
-    """The 13B has ALiBi in the place of rotary positions, and says no ``max_position_embeddings``."""
+    """The 13B has ALiBi instead of rotary positions, and no ``max_position_embeddings``."""
     return {} if config.get("max_position_embeddings") is not None else {"positions": "alibi"}
 
 
 def _internlm(config: Config) -> Mapping[str, Any]:
-    """Biases in attention alone."""
+    """Biases in attention only."""
     return dict.fromkeys(("qkv_bias", "out_bias"), bool(config.get("bias", True)))
 
 
@@ -127,11 +127,19 @@ def _gpt_neo(config: Config) -> Mapping[str, Any]:
     raise Refused("attention_layers is not supported; only global and local in turn")
 
 
-EARLIER: Mapping[str, ModelType] = {
+WITH_OWN_KEYS: Mapping[str, ModelType] = {
     "qwen": ModelType(
         "llama", _QWEN, {"qkv_bias": True, "tied": False}, {"scale_attn_weights": (True, None)}, _qwen
     ),
-    "baichuan": ModelType("llama", LLAMA, {"tied": False}, SILU, _baichuan, read_besides=("z_loss_weight",)),
+    "baichuan": ModelType(
+        "llama",
+        LLAMA,
+        {"tied": False},
+        SILU,
+        _baichuan,
+        read_besides=("z_loss_weight",),
+        remark="positions are rotary with max_position_embeddings (the 7B), ALiBi without it (the 13B)",
+    ),
     "internlm": ModelType("llama", LLAMA, {"tied": False}, SILU, _internlm),
     "olmo": ModelType(
         "llama",
@@ -175,7 +183,7 @@ EARLIER: Mapping[str, ModelType] = {
         {"activation": "squared_relu", "qk_norm": True, "tied": False},
         {"hidden_act": ("xielu",), "post_norm": (False, None), "qk_norm": (True, None)},
         own_biases=True,
-        remark="the activation xIELU is taken for as dear as squared ReLU",
+        remark="the activation xIELU is simulated as squared ReLU",
     ),
     "persimmon": ModelType(
         "gpt",
@@ -195,6 +203,6 @@ EARLIER: Mapping[str, ModelType] = {
         {"qkv_bias": False},
         {"activation_function": GELUS},
         _gpt_neo,
-        remark="layers with local attention are the first, third and so on here, the second, fourth there",
+        remark="odd layers have the window here, even ones in the original",
     ),
 }

@@ -1,6 +1,6 @@
-"""Mixtures of experts under keys of their own: DBRX, Grok, Hunyuan, Phi-3.5, Ling and others.
+"""Mixtures of experts whose configs have keys of their own: DBRX, Grok, Hunyuan, Phi-3.5 MoE, Ling.
 
-What their code does besides their config is from memory of it.
+What their code does and their config does not say is from memory.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from simcluster.document import Refused
-from simcluster.model.huggingface import mixtures
+from simcluster.model.huggingface import experts_and_latent_attention as mixtures
 from simcluster.model.huggingface.config_keys import (
     CLIPPED,
     LLAMA,
@@ -54,22 +54,22 @@ _HUNYUAN = (
     "route_scale",
     "use_rotary_pos_emb",
 )
-"""Hunyuan's keys whose usual values are simulated."""
+"""Hunyuan's keys that are not read: their usual values are simulated."""
 
 
 def _deepseek(config: Config) -> Mapping[str, Any]:
-    """DeepSeekMoE: as DeepSeek-V2's mixture, behind ordinary attention."""
-    config = _given(config, {"norm_topk_prob": False, "routed_scaling_factor": 1.0})
+    """DeepSeekMoE: experts as in DeepSeek-V2, multi-head attention."""
+    config = _with_defaults(config, {"norm_topk_prob": False, "routed_scaling_factor": 1.0})
     return {"experts": mixtures.routed_experts(config, "greedy", "softmax")}
 
 
-def _given(config: Config, usual: Mapping[str, Any]) -> Config:
-    """The config with what holds where it is silent; a view, so that what is looked at is noted."""
+def _with_defaults(config: Config, usual: Mapping[str, Any]) -> Config:
+    """The config with defaults of keys that it lacks; a view, so that it is recorded which keys are read."""
     return ChainMap(config, dict(usual))  # type: ignore[arg-type]
 
 
-def _or(config: Config, key: str, usual: int) -> int:
-    """An integer of a config, ``usual`` where it is silent."""
+def _size_or(config: Config, key: str, usual: int) -> int:
+    """An integer of a config, ``usual`` where it has none."""
     return usual if config.get(key) is None else mixtures.size(config, key, min(usual, 1))
 
 
@@ -87,24 +87,31 @@ def _phimoe(config: Config) -> Mapping[str, Any]:
 
 
 def _hunyuan(config: Config) -> Mapping[str, Any]:
-    """Sizes as a number, or a list with the same for every layer; a shared MLP as wide as said so often."""
-    ffn, wide = _alike(config, "moe_intermediate_size"), mixtures.size(config, "intermediate_size")
-    shared = _alike(config, "num_shared_expert") * wide if config.get("use_mixed_mlp_moe", True) else 0
+    """Sizes are numbers, or lists with one number per layer; a shared expert is as wide as a dense MLP."""
+    ffn, wide = (
+        _same_in_all_layers(config, "moe_intermediate_size"),
+        mixtures.size(config, "intermediate_size"),
+    )
+    shared = (
+        _same_in_all_layers(config, "num_shared_expert") * wide
+        if config.get("use_mixed_mlp_moe", True)
+        else 0
+    )
     if shared % ffn:
         raise Refused(f"intermediate_size {wide} of shared experts is no multiple of an expert's {ffn}")
     if config.get("moe_layer_num_skipped") not in (None, 0):
         raise Refused("moe_layer_num_skipped is not supported; only 0")
     experts = {
         "count": mixtures.count(config, "num_experts"),
-        "top_k": _alike(config, "moe_topk"),
+        "top_k": _same_in_all_layers(config, "moe_topk"),
         "ffn": ffn,
         "shared": shared // ffn,
     }
     return {"experts": experts}
 
 
-def _alike(config: Config, key: str) -> int:
-    """A size that all layers have; Refused if they differ."""
+def _same_in_all_layers(config: Config, key: str) -> int:
+    """A size that all layers have in common; Refused if they differ."""
     value = config.get(key)
     if isinstance(value, list):
         if len(set(map(str, value))) != 1:
@@ -116,10 +123,12 @@ def _alike(config: Config, key: str) -> int:
 def _ling(config: Config) -> Mapping[str, Any]:
     """Plain softmax routing, or with groups, sigmoids and a bias in version 2."""
     ffn = mixtures.size(config, "moe_intermediate_size")
-    shared = _or(config, "num_shared_experts", 0) * _or(config, "moe_shared_expert_intermediate_size", ffn)
+    shared = _size_or(config, "num_shared_experts", 0) * _size_or(
+        config, "moe_shared_expert_intermediate_size", ffn
+    )
     if shared % ffn:
         raise Refused(f"moe_shared_expert_intermediate_size is no multiple of an expert's {ffn}")
-    groups = _or(config, "n_group", 1)
+    groups = _size_or(config, "n_group", 1)
     score = config.get("score_function") or "softmax"
     if score not in ("softmax", "sigmoid"):
         raise Refused(f"score_function {score!r} is not supported; only softmax and sigmoid")
@@ -129,12 +138,14 @@ def _ling(config: Config) -> Mapping[str, Any]:
         "top_k": mixtures.size(config, "num_experts_per_tok"),
         "ffn": ffn,
         "shared": shared // ffn,
-        "dense_layers": _or(config, "first_k_dense_replace", 0),
+        "dense_layers": _size_or(config, "first_k_dense_replace", 0),
         "score": score,
         "normalised": bool(config.get("norm_topk_prob", True)),
-        "scale": mixtures.number(_given(config, {"routed_scaling_factor": 1.0}), "routed_scaling_factor"),
+        "scale": mixtures.number(
+            _with_defaults(config, {"routed_scaling_factor": 1.0}), "routed_scaling_factor"
+        ),
         "groups": groups,
-        "kept_groups": _or(config, "topk_group", 1),
+        "kept_groups": _size_or(config, "topk_group", 1),
         "group_best": 2 if groups > 1 and steered else 1,
         "steered": steered,
     }

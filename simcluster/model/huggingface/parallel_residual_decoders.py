@@ -1,6 +1,7 @@
-"""Decoders whose attention and MLP stand side by side: GPT-NeoX, GPT-J, CodeGen, Phi, Falcon, Command R.
+"""Decoders with a parallel residual: GPT-NeoX, GPT-J, CodeGen, Phi, Falcon, Command R.
 
-Which of them have one norm and which two is from memory of their code in transformers.
+Attention and MLP read the same input, each behind a norm of its own or both behind one: which, is from memory
+of their code in transformers.
 """
 
 from __future__ import annotations
@@ -61,12 +62,12 @@ _SCALED = "the scale of logits is left out"
 
 
 def _neox(config: Config) -> Mapping[str, Any]:
-    """Two norms, unless the MLP stands behind attention."""
+    """Two norms, unless ``use_parallel_residual`` is off."""
     return {"parallel": "two_norms"} if config.get("use_parallel_residual", True) else {}
 
 
 def _gptj(config: Config) -> Mapping[str, Any]:
-    """The rotated dims of a head by their number."""
+    """``rotary_dim`` is the number of rotated dims of a head."""
     rotated, hidden, heads = config.get("rotary_dim", 64), config.get("n_embd"), config.get("n_head")
     if not all(type(size) is int and size > 0 for size in (rotated, hidden, heads)):
         raise Refused("rotary_dim, n_embd and n_head must be positive integers")
@@ -74,7 +75,7 @@ def _gptj(config: Config) -> Mapping[str, Any]:
 
 
 def _falcon(config: Config) -> Mapping[str, Any]:
-    """One head of keys, or groups of them with a norm for each part, or the layers of GPT."""
+    """Multi-query attention with one norm (7B), grouped with two (40B), or GPT's sequential layers."""
     newer, grouped = config.get("new_decoder_architecture"), ("num_kv_heads", "n_head_kv")
     sizes: dict[str, Any] = {"positions": "alibi" if config.get("alibi") else "rotary"}
     if newer:
@@ -104,7 +105,7 @@ _FALCON_TYPE = ModelType(
     read_besides=("parallel_attn", "multi_query"),
 )
 
-PARALLEL: Mapping[str, ModelType] = {
+PARALLEL_RESIDUAL: Mapping[str, ModelType] = {
     "gpt_neox": ModelType(
         "gpt",
         _NEOX,
@@ -154,6 +155,6 @@ PARALLEL: Mapping[str, ModelType] = {
         },
         _cohere2,
         read_besides=_COHERE2_SAID,
-        remark=f"{_SCALED}; layers without rotary positions rotate here, too",
+        remark=f"{_SCALED}; layers without rotary positions have them here, too",
     ),
 }

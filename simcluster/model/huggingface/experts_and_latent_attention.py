@@ -19,7 +19,7 @@ _METHODS = ("greedy", "group_limited_greedy", "noaux_tc")
 
 
 def mixtral(config: Config) -> dict[str, Any]:
-    """All layers mixed; the inner size of an expert is that of the MLP."""
+    """Experts in all layers; the inner size of an expert is that of the MLP."""
     window = config.get("sliding_window")
     return {"experts": plain_experts(config)} | ({} if window is None else {"window": window})
 
@@ -34,7 +34,7 @@ def plain_experts(config: Config) -> dict[str, Any]:
 
 
 def gpt_oss(config: Config) -> dict[str, Any]:
-    """All layers mixed; the router takes the best first, then softmax of these alone."""
+    """Experts in all layers; the router takes the best first, then softmax of these alone."""
     chosen = "num_experts_per_tok" if config.get("num_experts_per_tok") is not None else "experts_per_token"
     experts = {
         "count": count(config, "num_local_experts"),
@@ -55,7 +55,7 @@ def dots1(config: Config) -> dict[str, Any]:
 
 
 def qwen3_moe(config: Config) -> Mapping[str, Any]:
-    """All layers mixed, without shared experts; no MLP has ``intermediate_size``."""
+    """Experts in all layers, without shared experts; no MLP has ``intermediate_size``."""
     return {
         "experts": {
             "count": count(config, "num_experts"),
@@ -69,7 +69,7 @@ def qwen3_moe(config: Config) -> Mapping[str, Any]:
 
 
 def _steps(config: Config) -> dict[str, Any]:
-    """Every how many layers there are experts, where not all have them."""
+    """``every``: experts in every N-th layer only (``decoder_sparse_step``)."""
     return {} if config.get("decoder_sparse_step", 1) == 1 else {"every": size(config, "decoder_sparse_step")}
 
 
@@ -97,7 +97,7 @@ def deepseek_v32(config: Config) -> dict[str, Any]:
 
 
 def latent(config: Config) -> dict[str, Any]:
-    """Latent attention; heads of values are as large as usual heads unless the config says so."""
+    """Latent attention; ``v_head_dim`` defaults to hidden size by heads."""
     usual = {} if config.get("v_head_dim") is not None else {"v_head_dim": _usual_head(config)}
     config = _with(config, usual)
     return {
@@ -110,7 +110,7 @@ def latent(config: Config) -> dict[str, Any]:
 
 
 def _with(config: Config, said: Mapping[str, Any]) -> Config:
-    """The config with some keys in place of its own; a view, so that what is looked at is noted."""
+    """The config with some keys replaced; a view, so that it is recorded which keys are read."""
     return ChainMap(dict(said), config)  # type: ignore[arg-type]
 
 
@@ -207,7 +207,7 @@ def llama4(config: Config) -> dict[str, Any]:
 
 
 def olmoe(config: Config) -> dict[str, Any]:
-    """All layers mixed; weights are those of the softmax over all experts, unless they are normalised."""
+    """Experts in all layers; weights are a softmax over all experts, normalised or not."""
     return {
         "experts": {
             "count": count(config, "num_experts"),
@@ -219,7 +219,7 @@ def olmoe(config: Config) -> dict[str, Any]:
 
 
 def qwen2_moe(config: Config) -> Mapping[str, Any]:
-    """All layers mixed, beside shared experts that are written as one wide MLP."""
+    """Experts in all layers, beside shared experts that are written as one wide MLP."""
     ffn, shared = size(config, "moe_intermediate_size"), size(config, "shared_expert_intermediate_size", 0)
     if shared % ffn:
         raise Refused(f"shared_expert_intermediate_size {shared} is no multiple of an expert's {ffn}")
@@ -237,7 +237,7 @@ def qwen2_moe(config: Config) -> Mapping[str, Any]:
 
 
 def granitemoe(config: Config) -> dict[str, Any]:
-    """All layers mixed; the router takes the best first, then softmax of these alone."""
+    """Experts in all layers; the router takes the best first, then softmax of these alone."""
     return {"experts": plain_experts(config)}
 
 
@@ -259,7 +259,7 @@ def ernie4_5_moe(config: Config) -> dict[str, Any]:
 
 
 def minimax_m2(config: Config) -> dict[str, Any]:
-    """All layers mixed, by sigmoids and a bias; the rotated dims of a head are said by their number."""
+    """Experts in all layers, chosen by sigmoids and a bias; ``rotary_dim``: rotated dims of a head."""
     kinds = config.get("attn_type_list") or [1]
     if not isinstance(kinds, list) or any(kind != 1 for kind in kinds):
         raise Refused("attn_type_list is not supported; only 1: softmax attention in all layers")

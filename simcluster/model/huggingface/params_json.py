@@ -1,4 +1,4 @@
-"""``params.json`` beside weights as Meta and Mistral release them, in the keys of ``config.json``.
+"""The ``params.json`` that Meta and Mistral release with their weights, in the keys of ``config.json``.
 
 The inner size of Meta's MLP follows from three keys as in the ``FeedForward`` of its llama repository (from
 memory): two thirds of four times the hidden size, times a factor, rounded up to a multiple.
@@ -23,16 +23,19 @@ _KEYS = {
     "tied_embeddings": "tie_word_embeddings",
 }
 _TOKENIZER = 32_000
-"""Tokens of Llama 1 and 2, whose file says -1 and leaves them to the tokenizer."""
+"""Vocabulary of Llama 1 and 2, whose files have -1: the tokenizer's size (from memory)."""
 
 
 def is_params(config: Config) -> bool:
-    """Whether an object is such a file, not a ``config.json``."""
+    """Whether a JSON object is a ``params.json``, not a ``config.json``."""
     return "model_type" not in config and {"dim", "n_layers", "n_heads"} <= {*config}
 
 
 def as_config(params: Config) -> dict[str, Any]:
-    """The same model as a config.json of Llama, Mistral or Mixtral; Refused if sizes are no numbers."""
+    """The config of model type mistral or mixtral with the same sizes; Refused if sizes are no numbers.
+
+    Mistral's layers are Llama's, with a window where the file has one.
+    """
     config = {new: params[old] for old, new in _KEYS.items() if params.get(old) is not None}
     vocab = params.get("vocab_size", -1)
     config["vocab_size"] = _TOKENIZER if vocab == -1 else vocab
@@ -46,8 +49,8 @@ def as_config(params: Config) -> dict[str, Any]:
 
 
 def _others(params: Config, *read: str) -> dict[str, Any]:
-    """Keys of the file that are listed if they are unknown."""
-    known = {*_KEYS, *_INNER, *_INERT, "vocab_size", "hidden_dim", *read}
+    """Keys of the file that are not translated, so that they are reported as unknown."""
+    known = {*_KEYS, *_INNER, *_IGNORED, "vocab_size", "hidden_dim", *read}
     return {key: value for key, value in params.items() if key not in known}
 
 
@@ -61,4 +64,4 @@ def _inner(params: Config) -> int:
 
 
 _INNER = {"dim": None, "multiple_of": 256, "ffn_dim_multiplier": None}
-_INERT = ("norm_eps", "use_scaled_rope", "max_batch_size", "max_seq_len", "use_biases", "causal", "model")
+_IGNORED = ("norm_eps", "use_scaled_rope", "max_batch_size", "max_seq_len", "use_biases", "causal", "model")

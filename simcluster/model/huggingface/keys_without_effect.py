@@ -1,6 +1,6 @@
 """Keys of Hugging Face configs on which neither the time nor the memory of a training step depends.
 
-A key that a model type looks at itself is never asked for here; all others are listed as unknown.
+They are asked for where nothing has read a key: one that is not listed here is reported as unknown.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 _BEGINNINGS = ("_", "begin_suppress", "forced_", "init_", "initializer_", "pooler_", "summary_", "vision_")
-_ENDS = (
+_ENDINGS = (
     "_config",
     "_eps",
     "_epsilon",
@@ -166,10 +166,10 @@ _NAMES = frozenset(
         "vocab_size",
     )
 )
-"""Settings of generation, checkpoints, initial weights, losses and lengths, and second names of sizes."""
+"""Settings of generation, checkpoints, initialisation, losses and lengths, and aliases of sizes."""
 
 
-def is_inert(key: str, value: Any) -> bool:
-    """Whether a key that nothing has looked at changes nothing: what it is about, or that it is off."""
+def has_no_effect(key: str, value: Any) -> bool:
+    """Whether a key that nothing has read changes no result, by its name or as its value is off."""
     off = value is None or value is False or value in ("", [], {})
-    return off or key in _NAMES or key.startswith(_BEGINNINGS) or key.endswith(_ENDS)
+    return off or key in _NAMES or key.startswith(_BEGINNINGS) or key.endswith(_ENDINGS)
