@@ -55,14 +55,14 @@ slice; why the run has failed.
 record(
     "streams",
     "first_entry length class_stream kernels pace workload times stride begun meetings row done mode "
-    "wait_until first_waiter next_waiter next_member phase carried_since",
+    "wait_until awaited last_waiter next_waiter next_member phase carried_since",
 )
 """A stream: its first entry (equal classes share entries), and how many it has; the first stream of its
 class; 1 if it runs kernels; the pace of its class's kernels, or ``NONE`` if nothing slows them; its workload;
 where the end of its first entry is recorded, and how far that of the next is from it; where its start is, if
 it communicates, and how far that of the next; its first segment, or its first kind of communication. Then how
-many entries have ended, and where it goes on; the position it waits for, who waits for it, and who waits for
-the same after it; who has arrived at the same meeting after it; the phase that it carries, and since when.
+many entries have ended, and where it goes on; the position it waits for; the least for which others wait
+for it, the last of them, and who waited for the same before it; who has arrived at the same meeting after it; the phase that it carries, and since when.
 """
 
 record("entries", "first_wait what")
@@ -87,8 +87,8 @@ of the gates that it counts up. One more at the end."""
 record("opens", "gate amount")
 """A gate that is counted up, by its first row, and by how many."""
 
-record("gates", "counted first_waiter")
-"""A gate in one step, those of the others behind it: how many it has counted, and the first stream that
+record("gates", "counted last_waiter")
+"""A gate in one step, those of the others behind it: how many it has counted, and the last stream that
 waits."""
 
 record("transfers", "latency late first_phase")

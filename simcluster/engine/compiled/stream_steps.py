@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.engine.compiled.arrays import NONE, Arrays
+from simcluster.engine.compiled.arrays import NEVER, NONE, Arrays
 from simcluster.engine.compiled.compiling import compiled
 from simcluster.engine.compiled.events import GO_ON, ROUND_ENDS, add_event, let_go, time_behind
 from simcluster.engine.compiled.flows import begin_flow, finish_flow
@@ -54,19 +54,6 @@ def row_of(r: Arrays, stream: int, entry: int) -> int:
 
 
 @compiled
-def _behind(r: Arrays, first: int, stream: int) -> int:
-    """Puts a stream behind those that wait from ``first`` on; the first of them all."""
-    r.streams[stream].next_waiter = NONE
-    if first == NONE:
-        return stream
-    last = first
-    while r.streams[last].next_waiter != NONE:
-        last = r.streams[last].next_waiter
-    r.streams[last].next_waiter = stream
-    return first
-
-
-@compiled
 def _waits(r: Arrays, stream: int) -> bool:
     """Whether a stream has to wait for another, which then knows it."""
     row = r.streams[stream].first_entry + r.streams[stream].done
@@ -74,7 +61,9 @@ def _waits(r: Arrays, stream: int) -> bool:
         other = r.streams[stream].class_stream + r.waits[wait].stream
         if r.streams[other].done < r.waits[wait].position:
             r.streams[stream].wait_until = r.waits[wait].position
-            r.streams[other].first_waiter = _behind(r, r.streams[other].first_waiter, stream)
+            r.streams[stream].next_waiter = r.streams[other].last_waiter
+            r.streams[other].last_waiter = stream
+            r.streams[other].awaited = min(r.streams[other].awaited, r.waits[wait].position)
             return True
     return False
 
@@ -89,24 +78,26 @@ def _reverse(r: Arrays, first: int) -> None:
 
 
 @compiled
-def _let_go_all(r: Arrays, waiter: int, reached: int) -> int:
-    """Lets those go on who wait for no more than has been ``reached``; the first of the others."""
-    first = r.totals[0].stack
-    kept = last = NONE
+def _let_go_all(r: Arrays, waiter: int, reached: int) -> tuple[int, int]:
+    """Lets those go on who wait for no more than has been ``reached``; the last of the others, and the least
+    that they wait for.
+    """
+    last, before, awaited = NONE, NONE, NEVER
     while waiter != NONE:
-        following = r.streams[waiter].next_waiter
-        if r.streams[waiter].wait_until <= reached:
+        following, until = r.streams[waiter].next_waiter, r.streams[waiter].wait_until
+        if until <= reached:
+            # The last one first: who is let go last goes on first.
             let_go(r, waiter)
         else:
-            r.streams[waiter].next_waiter = NONE
-            if last == NONE:
-                kept = waiter
+            if before == NONE:
+                last = waiter
             else:
-                r.streams[last].next_waiter = waiter
-            last = waiter
+                r.streams[before].next_waiter = waiter
+            before, awaited = waiter, min(awaited, until)
         waiter = following
-    _reverse(r, first)
-    return kept
+    if before != NONE:
+        r.streams[before].next_waiter = NONE
+    return last, awaited
 
 
 @compiled
@@ -156,7 +147,8 @@ def _waits_at_gate(r: Arrays, stream: int, gated: int) -> bool:
     if r.gates[row].counted >= r.gated[gated].count:
         return False
     r.streams[stream].wait_until = r.gated[gated].count
-    r.gates[row].first_waiter = _behind(r, r.gates[row].first_waiter, stream)
+    r.streams[stream].next_waiter = r.gates[row].last_waiter
+    r.gates[row].last_waiter = stream
     return True
 
 
@@ -171,7 +163,7 @@ def _open_gates(r: Arrays, stream: int) -> None:
     for number in range(r.gated[gated].first_open, r.gated[gated + 1].first_open):
         row = r.opens[number].gate + step
         r.gates[row].counted += r.opens[number].amount
-        r.gates[row].first_waiter = _let_go_all(r, r.gates[row].first_waiter, r.gates[row].counted)
+        r.gates[row].last_waiter, _ = _let_go_all(r, r.gates[row].last_waiter, r.gates[row].counted)
 
 
 @compiled
@@ -255,16 +247,12 @@ def _end_entry(r: Arrays, stream: int) -> int:
     r.streams[stream].done = entry + 1
     r.totals[0].done += 1
     r.totals[0].cost += 1
-    waiter = r.streams[stream].first_waiter
-    if waiter == NONE:
+    if r.streams[stream].awaited > entry + 1:
         return READY
     r.streams[stream].mode = READY
     let_go(r, stream)
-    first = r.totals[0].stack
-    r.streams[stream].first_waiter = _let_go_all(r, waiter, entry + 1)
-    if r.totals[0].stack == first:
-        r.totals[0].stack -= 1
-        return READY
+    last, r.streams[stream].awaited = _let_go_all(r, r.streams[stream].last_waiter, entry + 1)
+    r.streams[stream].last_waiter = last
     return STOPS
 
 

@@ -94,7 +94,7 @@ class TableBuilder:
         self.steps = classes.workload.steps
         ends = offsets([len(classes.groups[group].part.streams) for group, _ in classes.place_of])
         first = self.streams.count + ends
-        streams = records("streams", ends[-1], first_waiter=NONE, next_waiter=NONE, next_member=NONE)
+        streams = records("streams", ends[-1], awaited=NEVER, last_waiter=NONE, next_member=NONE)
         streams["workload"] = len(self.workloads) - 1
         rows = [
             self._add_group(classes, number, first[list(group.indices)], streams)
@@ -303,7 +303,7 @@ class TableBuilder:
             kernel_end=zeros(MANY_KERNELS * bool(self.paces) + parts),
             gated=self.gated.joined(),
             opens=self.opens.joined(),
-            gates=records("gates", len(self.gates) * self.steps, first_waiter=NONE),
+            gates=records("gates", len(self.gates) * self.steps, last_waiter=NONE),
         )
 
 
