@@ -291,7 +291,7 @@ class TableBuilder:
                     for flow in background
                 ],
             ),
-            heap=records("heap", 2 * events + 1024),
+            heap=records("heap", 2 * events + 1024, time=NEVER, order=NEVER),
             stack=zeros(self.streams.count + 1),
             touched=zeros(len(links.capacity)),
             marked=zeros(len(links.capacity)),
