@@ -1,4 +1,4 @@
-"""The events of a run: what is to happen when, in the order in which it was asked for; a binary heap."""
+"""The events of a run: what is to happen when, in the order in which it was asked for; a heap."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.engine.compiled.arrays import NEVER, NONE, Arrays
+from simcluster.engine.compiled.arrays import LARGEST, NONE, Arrays
 from simcluster.engine.compiled.compiling import compiled
 from simcluster.engine.compiled.events import GO_ON, ROUND_ENDS, add_event, let_go, time_behind
 from simcluster.engine.compiled.flows import begin_flow, finish_flow
@@ -39,12 +39,6 @@ def _end_stream(r: Arrays, stream: int) -> None:
     r.workloads[workload].round += 1
     if len(r.workloads) > 2:
         add_event(r, r.totals[0].now, ROUND_ENDS, workload)
-
-
-@compiled
-def _kind(r: Arrays, stream: int) -> int:
-    """The kind of the entry that a stream of communication is at."""
-    return r.streams[stream].row + r.entries[r.streams[stream].first_entry + r.streams[stream].done].what
 
 
 @compiled
@@ -82,7 +76,7 @@ def _let_go_all(r: Arrays, waiter: int, reached: int) -> tuple[int, int]:
     """Lets those go on who wait for no more than has been ``reached``; the last of the others, and the least
     that they wait for.
     """
-    last, before, awaited = NONE, NONE, NEVER
+    last, before, awaited = NONE, NONE, LARGEST
     while waiter != NONE:
         following, until = r.streams[waiter].next_waiter, r.streams[waiter].wait_until
         if until <= reached:
@@ -129,7 +123,7 @@ def _take(r: Arrays, slot: int, sign: int) -> None:
     member = r.slots[slot].first_member
     while member != NONE:
         if r.streams[member].pace != NONE:
-            kind = _kind(r, member)
+            kind = r.streams[member].kind
             if r.kinds[kind].units != NONE:
                 change_rates(r, r.streams[member].pace, sign, r.kinds[kind].units, r.kinds[kind].memory)
         member = r.streams[member].next_member
@@ -155,7 +149,7 @@ def _waits_at_gate(r: Arrays, stream: int, gated: int) -> bool:
 @compiled
 def _open_gates(r: Arrays, stream: int) -> None:
     """Counts up the gates of the entry that a stream is at, and lets those go on for whom that is enough."""
-    gated = r.kinds[_kind(r, stream)].gated
+    gated = r.kinds[r.streams[stream].kind].gated
     if gated == NONE:
         return
     step = r.gated[gated].turn
@@ -169,7 +163,8 @@ def _open_gates(r: Arrays, stream: int) -> None:
 @compiled
 def _arrive(r: Arrays, stream: int) -> int:
     """A stream of communication is ready for its entry; the last one to arrive carries the bytes for all."""
-    now, kind = r.totals[0].now, _kind(r, stream)
+    now, own = r.totals[0].now, r.streams[stream]
+    own.kind = kind = own.row + r.entries[own.first_entry + own.done].what
     slot = r.kinds[kind].slot
     gated = r.kinds[kind].gated
     if gated != NONE and r.gated[gated].gate != NONE:
@@ -201,7 +196,7 @@ def _arrive(r: Arrays, stream: int) -> int:
 @compiled
 def _flow(r: Arrays, stream: int) -> int:
     """Begins the next phase of what a stream carries; a transfer takes a nanosecond at least."""
-    kind = _kind(r, stream)
+    kind = r.streams[stream].kind
     transfer = r.kinds[kind].transfer
     phase = r.transfers[transfer].first_phase + r.streams[stream].phase
     if phase == r.transfers[transfer + 1].first_phase:
@@ -219,7 +214,7 @@ def _flow(r: Arrays, stream: int) -> int:
 @compiled
 def _part(r: Arrays, stream: int) -> int:
     """The bytes have arrived: all who have met go on, in the order in which they came."""
-    slot = r.kinds[_kind(r, stream)].slot
+    slot = r.kinds[r.streams[stream].kind].slot
     _take(r, slot, ENDS)
     member, first = r.slots[slot].first_member, r.totals[0].stack
     r.slots[slot].arrived = 0
@@ -241,7 +236,7 @@ def _end_entry(r: Arrays, stream: int) -> int:
         r.ends[row_of(r, stream, entry)] = r.totals[0].now
         if not r.streams[stream].kernels:
             begun = r.streams[stream].begun + entry * r.streams[stream].meetings
-            r.begun[begun] = r.slots[r.kinds[_kind(r, stream)].slot].met_at
+            r.begun[begun] = r.slots[r.kinds[r.streams[stream].kind].slot].met_at
     if len(r.gated) > 1 and not r.streams[stream].kernels:
         _open_gates(r, stream)
     r.streams[stream].done = entry + 1
@@ -278,7 +273,7 @@ def go_on(r: Arrays, stream: int) -> bool:
         elif mode == PHASE:
             mode = _flow(r, stream)
         elif mode == FLOWING:
-            finish_flow(r, r.kinds[_kind(r, stream)].slot)
+            finish_flow(r, r.kinds[r.streams[stream].kind].slot)
             r.streams[stream].phase += 1
             mode = PHASE
         elif mode == CARRIED:

@@ -10,7 +10,7 @@ import numpy as np
 from simcluster.cluster import SCALE
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import ClassGates, Links, Transfer, Who
-from simcluster.engine.compiled.arrays import KINDS, NEVER, NONE, Arrays, Records
+from simcluster.engine.compiled.arrays import KINDS, LARGEST, NEVER, NONE, Arrays, Records
 from simcluster.engine.linking import PARTS, LinkedPart
 from simcluster.engine.pricing import PricedClasses, PricedGroup
 from simcluster.engine.timing import CommunicationStarts
@@ -94,7 +94,7 @@ class TableBuilder:
         self.steps = classes.workload.steps
         ends = offsets([len(classes.groups[group].part.streams) for group, _ in classes.place_of])
         first = self.streams.count + ends
-        streams = records("streams", ends[-1], awaited=NEVER, last_waiter=NONE, next_member=NONE)
+        streams = records("streams", ends[-1], awaited=LARGEST, last_waiter=NONE, next_member=NONE)
         streams["workload"] = len(self.workloads) - 1
         rows = [
             self._add_group(classes, number, first[list(group.indices)], streams)
