@@ -15,9 +15,9 @@ GO_ON, FLOW_ENDS, SEGMENT_ENDS, CHANGE, TRAFFIC_BEGINS, TRAFFIC_ENDS, ROUND_ENDS
 
 
 @compiled
-def _push(r: Arrays, count: int, time: int, order: int, event: int) -> None:
-    """Adds an event to a heap of ``count``."""
-    heap, place = r.heap, count
+def _push(r: Arrays, place: int, time: int, order: int, event: int) -> None:
+    """Puts an event into a free place that has nothing below, or above that."""
+    heap = r.heap
     while place:
         above = (place - 1) >> 2
         row = heap[above]
