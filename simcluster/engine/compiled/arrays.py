@@ -1,9 +1,10 @@
 """What the compiled loop works on: arrays of records, one for every stream, entry, meeting, flow, link and so
 on.
 
-All integers are of 64 bits and all times nanoseconds. Streams lie class after class, the classes of one
-workload after another. A *slot* is where those who meet carry their bytes, or one stream that copies by
-itself: of them only one collective or transfer is under way at a time.
+Integers are of 64 bits, or of 32 in what the loop looks at most: less memory is sooner there. All times are
+nanoseconds. Streams lie class after class, the classes of one workload after another. A *slot* is where those
+who meet carry their bytes, or one stream that copies by itself: of them only one collective or transfer is
+under way at a time.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ NONE = -1
 NEVER = 2**63 - 1
 """A time that does not come."""
 
+LARGEST = 2**31 - 1
+"""The largest integer of 32 bits."""
+
 FIRST: Any = np.int64(0)
 """A place; a plain 0 would be a type of its own, for which functions are compiled once more."""
 
@@ -34,10 +38,10 @@ KINDS: dict[str, np.dtype[Any]] = {}
 """What the arrays of records hold, by their names in ``Arrays``."""
 
 
-def record(name: str, ints: str, floats: str = "") -> None:
-    """Declares the records of an array: their fields, named as in a ``namedtuple``."""
-    fields = [(field, np.int64) for field in ints.split()] + [(field, np.float64) for field in floats.split()]
-    KINDS[name] = np.dtype(fields, align=True)
+def record(name: str, ints: str, floats: str = "", small: str = "") -> None:
+    """Declares the records of an array: their fields, named as in a ``namedtuple``; ``small`` of 32 bits."""
+    kinds: Any = (np.int64, ints), (np.float64, floats), (np.int32, small)
+    KINDS[name] = np.dtype([(field, kind) for kind, fields in kinds for field in fields.split()], align=True)
 
 
 record(
@@ -54,26 +58,28 @@ slice; why the run has failed.
 
 record(
     "streams",
-    "first_entry length class_stream kernels pace workload times stride begun meetings row done mode "
-    "wait_until first_waiter next_waiter next_member phase carried_since",
+    "times begun carried_since",
+    small="first_entry length class_stream kernels pace workload stride row done kind mode "
+    "wait_until awaited last_waiter next_waiter next_member meetings phase",
 )
 """A stream: its first entry (equal classes share entries), and how many it has; the first stream of its
 class; 1 if it runs kernels; the pace of its class's kernels, or ``NONE`` if nothing slows them; its workload;
 where the end of its first entry is recorded, and how far that of the next is from it; where its start is, if
 it communicates, and how far that of the next; its first segment, or its first kind of communication. Then how
-many entries have ended, and where it goes on; the position it waits for, who waits for it, and who waits for
-the same after it; who has arrived at the same meeting after it; the phase that it carries, and since when.
+many entries have ended, the kind of communication that it is at, and where it goes on; the position it waits
+for; the least for which others wait for it, the last of them, and who waited for the same before it; who has
+arrived at the same meeting after it; the phase that it carries, and since when.
 """
 
-record("entries", "first_wait what")
+record("entries", "", small="first_wait what")
 """An entry: the first of its waits; the number of its segment, or kind of communication, among those of the
 stream. One more at the end.
 """
 
-record("waits", "stream position")
+record("waits", "", small="stream position")
 """What an entry waits for: a stream of its class, and how many entries of that must have ended."""
 
-record("kinds", "slot size time transfer units memory gated")
+record("kinds", "time", small="slot size transfer units memory gated")
 """A kind of communication: the slot of those who meet, and how many they are; how long it takes where it
 loads no link, else what it puts on links; millionths of the device's units that it takes (``NONE``: nothing
 at all), and of the memory's bandwidth; what it has to do with gates, or ``NONE``.
@@ -87,8 +93,8 @@ of the gates that it counts up. One more at the end."""
 record("opens", "gate amount")
 """A gate that is counted up, by its first row, and by how many."""
 
-record("gates", "counted first_waiter")
-"""A gate in one step, those of the others behind it: how many it has counted, and the first stream that
+record("gates", "counted last_waiter")
+"""A gate in one step, those of the others behind it: how many it has counted, and the last stream that
 waits."""
 
 record("transfers", "latency late first_phase")
@@ -181,6 +187,6 @@ the streams that go on at this instant, the next one last; ``touched`` the links
 this instant, then those reached from them; ``marked`` those of one round of finding rates. ``begun``
 (when communication starts) and ``ends`` are times by entry of every stream, those of one group and stream
 after another: in rows of those who always meet, and in rows of the classes, one more behind each group. The
-``heap`` is a binary heap of events: the earliest first, of one time by their order; ``changes`` are in the
-order of their times.
+``heap`` is a heap of events, four below each: the earliest first, of one time by their order, then free ones;
+``changes`` are in the order of their times.
 """

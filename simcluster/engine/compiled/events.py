@@ -1,4 +1,4 @@
-"""The events of a run: what is to happen when, in the order in which it was asked for; a binary heap."""
+"""The events of a run: what is to happen when, in the order in which it was asked for; a heap."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ GO_ON, FLOW_ENDS, SEGMENT_ENDS, CHANGE, TRAFFIC_BEGINS, TRAFFIC_ENDS, ROUND_ENDS
 
 
 @compiled
-def _push(r: Arrays, count: int, time: int, order: int, event: int) -> None:
-    """Adds an event to a heap of ``count``."""
-    heap, place = r.heap, count
+def _push(r: Arrays, place: int, time: int, order: int, event: int) -> None:
+    """Puts an event into a free place that has nothing below, or above that."""
+    heap = r.heap
     while place:
-        above = (place - 1) >> 1
+        above = (place - 1) >> 2
         row = heap[above]
         if row.time < time or (row.time == time and row.order < order):
             break
@@ -29,30 +29,27 @@ def _push(r: Arrays, count: int, time: int, order: int, event: int) -> None:
 
 
 @compiled
-def _before(r: Arrays, place: int, other: int) -> bool:
-    """Whether one event comes before another."""
+def _before(r: Arrays, place: int, other: int) -> int:
+    """1 if one event comes before another, else 0: as likely as not, so it is no branch."""
     one, two = r.heap[place], r.heap[other]
-    return one.time < two.time or (one.time == two.time and one.order < two.order)
+    return (one.time < two.time) | ((one.time == two.time) & (one.order < two.order))
 
 
 @compiled
 def drop_first(r: Arrays) -> None:
     """Takes the earliest event out; read it before."""
-    heap, count = r.heap, r.totals[0].heap
-    last = heap[count - 1]
-    place = 0
-    while True:
-        below = 2 * place + 1
-        if below >= count - 1:
-            break
-        if below + 1 < count - 1 and _before(r, below + 1, below):
-            below += 1
-        if _before(r, count - 1, below):
-            break
+    heap, count = r.heap, r.totals[0].heap - 1
+    time, order, event = heap[count].time, heap[count].order, heap[count].event
+    heap[count].time = heap[count].order = NEVER
+    place, below = FIRST, FIRST + 1
+    # The free place goes all the way down; the last event most likely stays there.
+    while below < count:
+        one, two = below + _before(r, below + 1, below), below + 2 + _before(r, below + 3, below + 2)
+        below = one + (two - one) * _before(r, two, one)
         heap[place] = heap[below]
-        place = below
-    heap[place] = last
-    r.totals[0].heap = count - 1
+        place, below = below, 4 * below + 1
+    _push(r, place, time, order, event)
+    r.totals[0].heap = count
 
 
 @compiled
@@ -78,6 +75,8 @@ def drop_stale(r: Arrays) -> int:
         # Rows move up to or before their place: nothing unread is overwritten.
         _push(r, count, time, order, event)
         count += 1
+    for place in range(count, kept):
+        r.heap[place].time = r.heap[place].order = NEVER
     r.totals[0].heap = count
     return count
 
@@ -97,7 +96,7 @@ def add_event(r: Arrays, time: int, kind: int, whom: int) -> int:
     """Adds an event, and says which one it is."""
     order = r.totals[0].order
     count = r.totals[0].heap
-    if count == len(r.heap):
+    if count == len(r.heap) - 4:
         count = drop_stale(r)
     _push(r, count, time, order, whom * 8 + kind)
     r.totals[0].heap = count + 1

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from simcluster.engine.compiled.arrays import NONE, Arrays
+from simcluster.engine.compiled.arrays import LARGEST, NONE, Arrays
 from simcluster.engine.compiled.compiling import compiled
 from simcluster.engine.compiled.events import GO_ON, ROUND_ENDS, add_event, let_go, time_behind
 from simcluster.engine.compiled.flows import begin_flow, finish_flow
@@ -42,28 +42,9 @@ def _end_stream(r: Arrays, stream: int) -> None:
 
 
 @compiled
-def _kind(r: Arrays, stream: int) -> int:
-    """The kind of the entry that a stream of communication is at."""
-    return r.streams[stream].row + r.entries[r.streams[stream].first_entry + r.streams[stream].done].what
-
-
-@compiled
 def row_of(r: Arrays, stream: int, entry: int) -> int:
     """Where the times of an entry are recorded."""
     return r.streams[stream].times + entry * r.streams[stream].stride
-
-
-@compiled
-def _behind(r: Arrays, first: int, stream: int) -> int:
-    """Puts a stream behind those that wait from ``first`` on; the first of them all."""
-    r.streams[stream].next_waiter = NONE
-    if first == NONE:
-        return stream
-    last = first
-    while r.streams[last].next_waiter != NONE:
-        last = r.streams[last].next_waiter
-    r.streams[last].next_waiter = stream
-    return first
 
 
 @compiled
@@ -74,7 +55,9 @@ def _waits(r: Arrays, stream: int) -> bool:
         other = r.streams[stream].class_stream + r.waits[wait].stream
         if r.streams[other].done < r.waits[wait].position:
             r.streams[stream].wait_until = r.waits[wait].position
-            r.streams[other].first_waiter = _behind(r, r.streams[other].first_waiter, stream)
+            r.streams[stream].next_waiter = r.streams[other].last_waiter
+            r.streams[other].last_waiter = stream
+            r.streams[other].awaited = min(r.streams[other].awaited, r.waits[wait].position)
             return True
     return False
 
@@ -89,24 +72,26 @@ def _reverse(r: Arrays, first: int) -> None:
 
 
 @compiled
-def _let_go_all(r: Arrays, waiter: int, reached: int) -> int:
-    """Lets those go on who wait for no more than has been ``reached``; the first of the others."""
-    first = r.totals[0].stack
-    kept = last = NONE
+def _let_go_all(r: Arrays, waiter: int, reached: int) -> tuple[int, int]:
+    """Lets those go on who wait for no more than has been ``reached``; the last of the others, and the least
+    that they wait for.
+    """
+    last, before, awaited = NONE, NONE, LARGEST
     while waiter != NONE:
-        following = r.streams[waiter].next_waiter
-        if r.streams[waiter].wait_until <= reached:
+        following, until = r.streams[waiter].next_waiter, r.streams[waiter].wait_until
+        if until <= reached:
+            # The last one first: who is let go last goes on first.
             let_go(r, waiter)
         else:
-            r.streams[waiter].next_waiter = NONE
-            if last == NONE:
-                kept = waiter
+            if before == NONE:
+                last = waiter
             else:
-                r.streams[last].next_waiter = waiter
-            last = waiter
+                r.streams[before].next_waiter = waiter
+            before, awaited = waiter, min(awaited, until)
         waiter = following
-    _reverse(r, first)
-    return kept
+    if before != NONE:
+        r.streams[before].next_waiter = NONE
+    return last, awaited
 
 
 @compiled
@@ -138,7 +123,7 @@ def _take(r: Arrays, slot: int, sign: int) -> None:
     member = r.slots[slot].first_member
     while member != NONE:
         if r.streams[member].pace != NONE:
-            kind = _kind(r, member)
+            kind = r.streams[member].kind
             if r.kinds[kind].units != NONE:
                 change_rates(r, r.streams[member].pace, sign, r.kinds[kind].units, r.kinds[kind].memory)
         member = r.streams[member].next_member
@@ -156,14 +141,15 @@ def _waits_at_gate(r: Arrays, stream: int, gated: int) -> bool:
     if r.gates[row].counted >= r.gated[gated].count:
         return False
     r.streams[stream].wait_until = r.gated[gated].count
-    r.gates[row].first_waiter = _behind(r, r.gates[row].first_waiter, stream)
+    r.streams[stream].next_waiter = r.gates[row].last_waiter
+    r.gates[row].last_waiter = stream
     return True
 
 
 @compiled
 def _open_gates(r: Arrays, stream: int) -> None:
     """Counts up the gates of the entry that a stream is at, and lets those go on for whom that is enough."""
-    gated = r.kinds[_kind(r, stream)].gated
+    gated = r.kinds[r.streams[stream].kind].gated
     if gated == NONE:
         return
     step = r.gated[gated].turn
@@ -171,13 +157,14 @@ def _open_gates(r: Arrays, stream: int) -> None:
     for number in range(r.gated[gated].first_open, r.gated[gated + 1].first_open):
         row = r.opens[number].gate + step
         r.gates[row].counted += r.opens[number].amount
-        r.gates[row].first_waiter = _let_go_all(r, r.gates[row].first_waiter, r.gates[row].counted)
+        r.gates[row].last_waiter, _ = _let_go_all(r, r.gates[row].last_waiter, r.gates[row].counted)
 
 
 @compiled
 def _arrive(r: Arrays, stream: int) -> int:
     """A stream of communication is ready for its entry; the last one to arrive carries the bytes for all."""
-    now, kind = r.totals[0].now, _kind(r, stream)
+    now, own = r.totals[0].now, r.streams[stream]
+    own.kind = kind = own.row + r.entries[own.first_entry + own.done].what
     slot = r.kinds[kind].slot
     gated = r.kinds[kind].gated
     if gated != NONE and r.gated[gated].gate != NONE:
@@ -209,7 +196,7 @@ def _arrive(r: Arrays, stream: int) -> int:
 @compiled
 def _flow(r: Arrays, stream: int) -> int:
     """Begins the next phase of what a stream carries; a transfer takes a nanosecond at least."""
-    kind = _kind(r, stream)
+    kind = r.streams[stream].kind
     transfer = r.kinds[kind].transfer
     phase = r.transfers[transfer].first_phase + r.streams[stream].phase
     if phase == r.transfers[transfer + 1].first_phase:
@@ -227,7 +214,7 @@ def _flow(r: Arrays, stream: int) -> int:
 @compiled
 def _part(r: Arrays, stream: int) -> int:
     """The bytes have arrived: all who have met go on, in the order in which they came."""
-    slot = r.kinds[_kind(r, stream)].slot
+    slot = r.kinds[r.streams[stream].kind].slot
     _take(r, slot, ENDS)
     member, first = r.slots[slot].first_member, r.totals[0].stack
     r.slots[slot].arrived = 0
@@ -249,22 +236,18 @@ def _end_entry(r: Arrays, stream: int) -> int:
         r.ends[row_of(r, stream, entry)] = r.totals[0].now
         if not r.streams[stream].kernels:
             begun = r.streams[stream].begun + entry * r.streams[stream].meetings
-            r.begun[begun] = r.slots[r.kinds[_kind(r, stream)].slot].met_at
+            r.begun[begun] = r.slots[r.kinds[r.streams[stream].kind].slot].met_at
     if len(r.gated) > 1 and not r.streams[stream].kernels:
         _open_gates(r, stream)
     r.streams[stream].done = entry + 1
     r.totals[0].done += 1
     r.totals[0].cost += 1
-    waiter = r.streams[stream].first_waiter
-    if waiter == NONE:
+    if r.streams[stream].awaited > entry + 1:
         return READY
     r.streams[stream].mode = READY
     let_go(r, stream)
-    first = r.totals[0].stack
-    r.streams[stream].first_waiter = _let_go_all(r, waiter, entry + 1)
-    if r.totals[0].stack == first:
-        r.totals[0].stack -= 1
-        return READY
+    last, r.streams[stream].awaited = _let_go_all(r, r.streams[stream].last_waiter, entry + 1)
+    r.streams[stream].last_waiter = last
     return STOPS
 
 
@@ -290,7 +273,7 @@ def go_on(r: Arrays, stream: int) -> bool:
         elif mode == PHASE:
             mode = _flow(r, stream)
         elif mode == FLOWING:
-            finish_flow(r, r.kinds[_kind(r, stream)].slot)
+            finish_flow(r, r.kinds[r.streams[stream].kind].slot)
             r.streams[stream].phase += 1
             mode = PHASE
         elif mode == CARRIED:

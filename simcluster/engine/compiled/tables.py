@@ -10,7 +10,7 @@ import numpy as np
 from simcluster.cluster import SCALE
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.communication import ClassGates, Links, Transfer, Who
-from simcluster.engine.compiled.arrays import KINDS, NEVER, NONE, Arrays, Records
+from simcluster.engine.compiled.arrays import KINDS, LARGEST, NEVER, NONE, Arrays, Records
 from simcluster.engine.linking import PARTS, LinkedPart
 from simcluster.engine.pricing import PricedClasses, PricedGroup
 from simcluster.engine.timing import CommunicationStarts
@@ -94,7 +94,7 @@ class TableBuilder:
         self.steps = classes.workload.steps
         ends = offsets([len(classes.groups[group].part.streams) for group, _ in classes.place_of])
         first = self.streams.count + ends
-        streams = records("streams", ends[-1], first_waiter=NONE, next_waiter=NONE, next_member=NONE)
+        streams = records("streams", ends[-1], awaited=LARGEST, last_waiter=NONE, next_member=NONE)
         streams["workload"] = len(self.workloads) - 1
         rows = [
             self._add_group(classes, number, first[list(group.indices)], streams)
@@ -291,7 +291,7 @@ class TableBuilder:
                     for flow in background
                 ],
             ),
-            heap=records("heap", 2 * events + 1024),
+            heap=records("heap", 2 * events + 1024, time=NEVER, order=NEVER),
             stack=zeros(self.streams.count + 1),
             touched=zeros(len(links.capacity)),
             marked=zeros(len(links.capacity)),
@@ -303,7 +303,7 @@ class TableBuilder:
             kernel_end=zeros(MANY_KERNELS * bool(self.paces) + parts),
             gated=self.gated.joined(),
             opens=self.opens.joined(),
-            gates=records("gates", len(self.gates) * self.steps, first_waiter=NONE),
+            gates=records("gates", len(self.gates) * self.steps, last_waiter=NONE),
         )
 
 
