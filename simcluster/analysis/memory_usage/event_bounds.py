@@ -70,8 +70,8 @@ def _tighten(
     if not any(loose):
         return
     for index in range(0, len(after), EVERY):
-        now = timing.ends[kernels.start + index]
+        now = timing.ends(np.array([kernels.start + index]))
         for entries in loose:
-            while entries and (now >= timing.ends[entries[0]]).all():
+            while entries and (now >= timing.ends(np.array([entries[0]]))).all():
                 entry = entries.popleft()
                 latest[entry] = min(int(latest[entry]), 2 * int(after[index]) - 1)

@@ -122,7 +122,7 @@ class GroupGaps:
         """The pieces due to the awaited entries themselves; gives what is left."""
         times = self._times
         # The first entry that prolonged a gap to its end is charged with all of it.
-        since, until = times.ends[self._part.previous[rows.entry]], times.ends[rows.awaited]
+        since, until = times.ends(self._part.previous[rows.entry]), times.ends(rows.awaited)
         several = np.flatnonzero(rows.turn + rows.more)
         if len(several):
             turn, over, before = rows.turn[several], until[several], since[several]
@@ -171,7 +171,7 @@ class GroupGaps:
         """What an entry waited for until it was ready: an awaited entry, or the one before on its stream."""
         waits, entry = self._part.waits_of(entry), self._part.previous[entry]
         for places, awaited in waits:
-            late = self._times.ends[awaited, column[places]] >= until[places]
+            late = self._times.ends(awaited, column[places]) >= until[places]
             entry[places[late]] = awaited[late]
         known = entry != NOTHING
         return tuple(values[known] for values in (gap, column, since, until, entry))
@@ -180,15 +180,16 @@ class GroupGaps:
         """From the last kernel to the end of the run: its own communication first, then the others. What the
         host does then is left: it is cut by what that waited for.
         """
-        part, ends = self._part, self._times.ends
+        part = self._part
+        lasts = self._times.ends(part.begins[1:] - 1)
         columns = np.arange(len(self.columns))
         has_kernels = self._part.kernels.stop > self._part.kernels.start
-        idle = ends[self._part.kernels.stop - 1] if has_kernels else np.zeros(len(columns), dtype=np.int64)
+        idle = lasts[part.compute] if has_kernels else np.zeros(len(columns), dtype=np.int64)
         over, of = idle, np.full(len(columns), part.compute)
         streams = part.streams
         for number in sorted(range(len(streams)), key=lambda number: streams[number].name):
             if len(streams[number]) and number != part.compute:
-                last = ends[part.begins[number + 1] - 1]
+                last = lasts[number]
                 over, of = np.where(last >= over, last, over), np.where(last >= over, number, of)
         gap = np.full(len(columns), self._part.num_entries)
         rest = np.full(len(columns), self.causes.number(PIPELINE_WAIT if num_stages > 1 else IDLE))
@@ -201,8 +202,6 @@ class GroupGaps:
     @cached_property
     def _times(self) -> GroupTiming:
         """The times of these columns only."""
-        if list(self.columns) == list(range(len(self.timing.group.indices))):
-            return self.timing
         return self.timing.chosen(self.columns)
 
     @property

@@ -65,7 +65,7 @@ def break_down(program: Program, timing: Timing, num_stages: int) -> StepBreakdo
         spent[indices] = busy[indices]
         if group.slowed:
             entries = np.arange(part.kernels.start, part.kernels.stop)
-            spent[indices] = (group.ends[entries] - group.ready(entries, slice(None))).sum(axis=0)
+            spent[indices] = (group.ends(entries) - group.ready(entries, slice(None))).sum(axis=0)
         gaps = GroupGaps(group, range(len(indices)), program.stage_axis, causes)
         for piece in gaps.pieces(timing.end, num_stages):
             if piece.end.ndim == 2:

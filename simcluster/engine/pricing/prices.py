@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,12 @@ class PricedGroup:
         columns = max((kernels.shape[2] for kernels in parts), default=1)
         every = np.concatenate([np.zeros((0, PARTS, columns), dtype=np.int64), *parts])
         return every.transpose(2, 0, 1), np.arange(len(self.indices)) % columns
+
+    @cached_property
+    def segment_times(self) -> Ints:
+        """Nanoseconds [segments, classes] of the part's segments that nothing slows."""
+        different, which = self.kernels()
+        return np.stack([self.part.segments.durations(kernels) for kernels in different])[which].T.copy()
 
 
 class Prices:

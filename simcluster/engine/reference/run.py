@@ -18,7 +18,7 @@ from simcluster.engine.reference.flows import NEVER, Network, SimEvents
 from simcluster.engine.reference.meetings import Attend, GateCounter, GatedEntries, Latch, Meeting
 from simcluster.engine.reference.pace import Pace, Segment, segments_of, slowed_segments
 from simcluster.engine.reference.streams import Stream, Waits, run_kernels, run_transfers
-from simcluster.engine.timing import CommunicationStarts, GroupTiming, Timing
+from simcluster.engine.timing import GroupTiming, StreamTimes, Timing
 from simcluster.number_arrays import Ints
 from simcluster.program import StepGate
 
@@ -142,19 +142,17 @@ class _Run:
     def _group_timing(self, group: PricedGroup) -> GroupTiming:
         """What the streams of the classes of a group recorded, as columns."""
         streams = [self.streams[index] for index in group.indices]
-        starts, ends = np.zeros((2, group.part.num_entries + 1, len(streams)), dtype=np.int64)
-        for column, own in enumerate(streams):
-            for number, stream in enumerate(own):
-                rows = group.part.entries(number)
-                starts[rows, column], ends[rows, column] = stream.starts, stream.ends
-        of_streams = np.split(starts[:-1], group.part.begins[1:-1])
-        begun = [CommunicationStarts(times, np.arange(len(streams))) for times in of_streams]
+        times = []
+        for of_classes in zip(*streams, strict=True):
+            recorded = [[stream.starts for stream in of_classes], [stream.ends for stream in of_classes]]
+            starts, ends = np.array(recorded, dtype=np.int64).transpose(0, 2, 1)
+            times.append(StreamTimes(starts, ends, np.arange(len(streams))))
         slowed = {
             column: slowed_segments(pace)
             for column, index in enumerate(group.indices)
             if (pace := self.paces[index]) is not None and pace.stretched
         }
-        return GroupTiming(group, begun, ends, slowed)
+        return GroupTiming(group, times, group.part.rows(every=True), group.segment_times, slowed)
 
 
 def _on_streams(waits: Iterable[Sequence[tuple[int, int]]], streams: Sequence[Stream]) -> Iterator[Waits]:
