@@ -74,23 +74,23 @@ class GroupTiming:
         behind = np.flatnonzero(self.rows[entries] == NOTHING)
         does, recorded[behind] = part.does[entries[behind]], part.awaited[part.first_wait[entries[behind]]]
         ends = self._recorded([stream.ends for stream in self.streams], recorded, columns)
-        if isinstance(columns, slice):
-            ends[behind] += self.segment_times[:, columns][does]
-        else:
-            ends[behind] += self.segment_times[does, columns[behind]]
+        every = isinstance(columns, slice)
+        spent = self.segment_times[:, columns][does] if every else self.segment_times[does, columns[behind]]
+        ends[_among(behind, entries)] += spent
         return ends
+
+    def starts(self, entries: Ints, columns: Ints | slice) -> Ints:
+        """When some entries started that communicate, in these shapes."""
+        return self._recorded([stream.starts for stream in self.streams], entries, columns)
 
     def ready(self, entries: Ints, columns: Ints | slice) -> Ints:
         """When some entries could start: when the one before, and those that each waits for, were over."""
         part = self.group.part
         ready = self.ends(part.before[entries], columns)
         for places, awaited in part.waits_of(entries):
-            of_places = columns if isinstance(columns, slice) else columns[places]
-            over = self.ends(awaited, of_places)
-            if len(places) == len(entries):
-                np.maximum(ready, over, out=ready)
-            else:
-                ready[places] = np.maximum(ready[places], over)
+            over = self.ends(awaited, columns if isinstance(columns, slice) else columns[places])
+            own = _among(places, entries)
+            ready[own] = np.maximum(ready[own], over, out=over)
         return ready
 
     def begins(self, entries: Ints, columns: Ints | slice) -> tuple[Ints, Ints]:
@@ -99,24 +99,29 @@ class GroupTiming:
         starts, part = ready.copy(), self.group.part
         own = np.flatnonzero(part.stream_of[entries] != part.compute)
         of_own = columns if isinstance(columns, slice) else columns[own]
-        starts[own] = self._recorded([stream.starts for stream in self.streams], entries[own], of_own)
+        starts[_among(own, entries)] = self.starts(entries[own], of_own)
         return ready, starts
 
     def _recorded(self, times: Sequence[Ints], entries: Ints, columns: Ints | slice) -> Ints:
         """The times by stream of some entries that have rows, those of ``NOTHING`` 0."""
         shape = (len(self.streams[0].meeting[columns]),) * isinstance(columns, slice)
-        found = np.zeros((len(entries), *shape), dtype=np.int64)
-        streams = self._stream_of[entries]
+        streams, found = self._stream_of[entries], np.zeros((0, *shape), dtype=np.int64)
         for number in np.flatnonzero(np.bincount(streams + 1)[1:]).tolist():
             own, meeting = np.flatnonzero(streams == number), self.streams[number].meeting[columns]
             rows = self.rows[entries[own]]
             if not isinstance(columns, slice):
-                found[own] = times[number][rows, meeting[own]]
+                known = times[number][rows, meeting[own]]
             elif len(meeting) < times[number].shape[1]:
-                found[own] = times[number][rows[:, np.newaxis], meeting]
+                known = times[number][rows[:, np.newaxis], meeting]
             else:
-                found[own] = times[number][rows].take(meeting, axis=1)
-        return found
+                known = times[number].take(rows, axis=0)
+                if not np.array_equal(meeting, np.arange(len(known.T))):
+                    known = known.take(meeting, axis=1)
+            if len(own) == len(entries):
+                return known
+            found = found if len(found) else np.zeros((len(entries), *shape), dtype=np.int64)
+            found[own] = known
+        return found if len(found) else np.zeros((len(entries), *shape), dtype=np.int64)
 
     @cached_property
     def _stream_of(self) -> Ints:
@@ -134,6 +139,11 @@ class GroupTiming:
         times = [own.T[each.meeting[both]] for each in self.streams for own in (each.ends, each.starts)]
         every = [*times, self.segment_times.T[both]]
         return not self.slowed.keys() & {one, other} and all(np.array_equal(*own) for own in every)
+
+
+def _among(places: Ints, entries: Ints) -> Ints | slice:
+    """These places in ``entries``, which may be all."""
+    return places if len(places) < len(entries) else slice(None)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from simcluster.trace import NameIndex, Table, number_by_appearance
 PIPELINE_WAIT = "pipeline wait"
 IDLE = "idle"
 
-TOGETHER = 2**16
+TOGETHER = 2**17
 """Times that are looked at together: so many stay in the processor's caches."""
 
 FOLLOWED = 2**18
@@ -81,13 +81,15 @@ def find_idle_gaps(timings: Sequence[ClassTiming], end: int, stage_axis: str, nu
 
 class _Waits(NamedTuple):
     """Entries of the compute stream that wait for others, among those of all streams; ``awaited`` is what
-    each waits for, ``turn`` numbers these waits of one entry, and ``more`` are behind it.
+    each waits for, ``turn`` numbers these waits of one entry, and ``more`` are behind it. If one alone is
+    ``direct``, it was ready before the gap: kernels before that had waited for all that it waits for.
     """
 
     entry: Ints
     awaited: Ints
     turn: Ints
     more: Ints
+    direct: Ints
 
 
 @dataclass(frozen=True)
@@ -120,23 +122,23 @@ class GroupGaps:
 
     def _first_pieces(self, rows: _Waits) -> Generator[GapPieces, None, tuple[Ints, ...]]:
         """The pieces due to the awaited entries themselves; gives what is left."""
-        times = self._times
+        times, every = self._times, slice(None)
         # The first entry that prolonged a gap to its end is charged with all of it.
-        since, until = times.ends(self._part.previous[rows.entry]), times.ends(rows.awaited)
-        several = np.flatnonzero(rows.turn + rows.more)
-        if len(several):
-            turn, over, before = rows.turn[several], until[several], since[several]
-            early = np.flatnonzero(rows.more[several])
-            for nth in range(1, int(turn.max()) + 1):
-                later = np.flatnonzero(turn == nth)
-                before[later] = np.maximum(before[later - 1], over[later - 1])
-            ready = times.ready(rows.entry[several[early]], slice(None))
-            over[early] = np.where(over[early] == ready, over[early], 0)
-            until[several] = np.where(over > before, over, since[several])
+        since, until = times.ends(self._part.previous[rows.entry], every), times.ends(rows.awaited, every)
+        if (rows.turn + rows.more).any():
+            before = since.copy()
+            for nth in range(1, int(rows.turn.max()) + 1):
+                later = np.flatnonzero(rows.turn == nth)
+                before[later] = np.maximum(before[later - 1], until[later - 1])
+            early = np.flatnonzero(rows.more)
+            ready = times.ready(rows.entry[early], every)
+            until[early] = np.where(until[early] == ready, until[early], 0)
+            until = np.where(until > before, until, since)
         np.maximum(until, since, out=until)
         gap, column = rows.entry - self._part.kernels.start, np.arange(len(self.columns))[None]
-        ready = yield from self._cut(gap[:, None], column, since, until, rows.awaited)
-        row, column = np.divmod(np.flatnonzero(ready > since), len(self.columns))
+        direct = bool(rows.direct.all())
+        ready = yield from self._cut(gap[:, None], column, since, until, rows.awaited, direct=direct)
+        row, column = np.nonzero(ready > since) if not direct else np.zeros((2, 0), dtype=np.int64)
         return self._before(gap[row], column, since[row, column], ready[row, column], rows.awaited[row])
 
     def _followed(self, left: Sequence[tuple[Ints, ...]]) -> Iterator[GapPieces]:
@@ -150,16 +152,20 @@ class GroupGaps:
             )
 
     def _cut(
-        self, gap: Ints, column: Ints, since: Ints, until: Ints, entry: Ints
+        self, gap: Ints, column: Ints, since: Ints, until: Ints, entry: Ints, *, direct: bool = False
     ) -> Generator[GapPieces, None, Ints]:
         """The pieces due to entries themselves, ``since`` and ``until`` when; gives where what is before them
-        ends: when they were ready, or ``since``.
+        ends: when they were ready, or ``since``, which is not before that if all are ``direct``.
         """
-        every = since.ndim == 2
-        ready, begun = self._times.begins(entry, slice(None) if every else column)
+        every, ready = since.ndim == 2, since
+        if direct:
+            begun = self._times.starts(entry, slice(None))
+        else:
+            ready, begun = self._times.begins(entry, slice(None) if every else column)
         begun = np.maximum(since, np.minimum(until, begun, out=begun), out=begun)
         # Ready but not started: the other members of the group are late. No kernel is.
-        ready = np.maximum(since, np.minimum(begun, ready, out=ready), out=ready)
+        if not direct:
+            ready = np.maximum(since, np.minimum(begun, ready, out=ready), out=ready)
         running, late = self._causes[:, self._part.stream_of[entry]]
         if every:
             running, late, entry = running[:, None], late[:, None], entry[:, None]
@@ -225,7 +231,15 @@ class GroupGaps:
         entry = kernels[owner]
         turn, more = waits - first[entry], first[entry + 1] - waits - 1
         awaited = self._part.awaited[waits]
-        # Entries that wait for one stream alone are together, stream by stream: they have the same causes.
-        alone = np.where(turn + more == 0, self._part.stream_of[awaited], len(self._part.streams))
-        order = np.argsort(alone.astype(np.int16), kind="stable")
-        return _Waits(*(column[order] for column in (entry, awaited, turn, more)))
+        # Kernels behind which every entry is certainly over.
+        over = np.append(np.full(self._part.num_entries, self._part.num_entries), NOTHING)
+        np.minimum.at(over, awaited, entry)
+        over[kernels] = kernels
+        latest = over[self._part.previous[awaited]]
+        for places, other in self._part.waits_of(awaited):
+            latest[places] = np.maximum(latest[places], over[other])
+        direct = np.where((latest < entry) & (turn + more == 0), 1, 0)
+        # Those that are worked out alike are together.
+        alike = self._part.stream_of[awaited], self._times.rows[self._part.previous[entry]] == NOTHING
+        order = np.lexsort((*(own * direct for own in alike), direct))
+        return _Waits(*(column[order] for column in (entry, awaited, turn, more, direct)))
