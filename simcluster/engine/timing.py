@@ -74,9 +74,10 @@ class GroupTiming:
         behind = np.flatnonzero(self.rows[entries] == NOTHING)
         does, recorded[behind] = part.does[entries[behind]], part.awaited[part.first_wait[entries[behind]]]
         ends = self._recorded([stream.ends for stream in self.streams], recorded, columns)
-        every = isinstance(columns, slice)
-        spent = self.segment_times[:, columns][does] if every else self.segment_times[does, columns[behind]]
-        ends[_among(behind, entries)] += spent
+        if isinstance(columns, slice):
+            ends[_among(behind, entries)] += self.segment_times[:, columns][does]
+        else:
+            ends[behind] += self.segment_times[does, columns[behind]]
         return ends
 
     def starts(self, entries: Ints, columns: Ints | slice) -> Ints:
