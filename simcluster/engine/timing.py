@@ -75,7 +75,7 @@ class GroupTiming:
         does, recorded[behind] = part.does[entries[behind]], part.awaited[part.first_wait[entries[behind]]]
         ends = self._recorded([stream.ends for stream in self.streams], recorded, columns)
         if isinstance(columns, slice):
-            ends[_among(behind, entries)] += self.segment_times[:, columns][does]
+            ends[behind] += self.segment_times[:, columns][does]
         else:
             ends[behind] += self.segment_times[does, columns[behind]]
         return ends
@@ -89,9 +89,8 @@ class GroupTiming:
         part = self.group.part
         ready = self.ends(part.before[entries], columns)
         for places, awaited in part.waits_of(entries):
-            over = self.ends(awaited, columns if isinstance(columns, slice) else columns[places])
-            own = _among(places, entries)
-            ready[own] = np.maximum(ready[own], over, out=over)
+            of_places = columns if isinstance(columns, slice) else columns[places]
+            ready[places] = np.maximum(ready[places], self.ends(awaited, of_places))
         return ready
 
     def begins(self, entries: Ints, columns: Ints | slice) -> tuple[Ints, Ints]:
@@ -100,13 +99,14 @@ class GroupTiming:
         starts, part = ready.copy(), self.group.part
         own = np.flatnonzero(part.stream_of[entries] != part.compute)
         of_own = columns if isinstance(columns, slice) else columns[own]
-        starts[_among(own, entries)] = self.starts(entries[own], of_own)
+        starts[own] = self.starts(entries[own], of_own)
         return ready, starts
 
     def _recorded(self, times: Sequence[Ints], entries: Ints, columns: Ints | slice) -> Ints:
         """The times by stream of some entries that have rows, those of ``NOTHING`` 0."""
         shape = (len(self.streams[0].meeting[columns]),) * isinstance(columns, slice)
-        streams, found = self._stream_of[entries], np.zeros((0, *shape), dtype=np.int64)
+        streams, found = self._stream_of[entries], np.empty((len(entries), *shape), dtype=np.int64)
+        found[streams == NOTHING] = 0
         for number in np.flatnonzero(np.bincount(streams + 1)[1:]).tolist():
             own, meeting = np.flatnonzero(streams == number), self.streams[number].meeting[columns]
             rows = self.rows[entries[own]]
@@ -120,9 +120,8 @@ class GroupTiming:
                     known = known.take(meeting, axis=1)
             if len(own) == len(entries):
                 return known
-            found = found if len(found) else np.zeros((len(entries), *shape), dtype=np.int64)
             found[own] = known
-        return found if len(found) else np.zeros((len(entries), *shape), dtype=np.int64)
+        return found
 
     @cached_property
     def _stream_of(self) -> Ints:
@@ -140,11 +139,6 @@ class GroupTiming:
         times = [own.T[each.meeting[both]] for each in self.streams for own in (each.ends, each.starts)]
         every = [*times, self.segment_times.T[both]]
         return not self.slowed.keys() & {one, other} and all(np.array_equal(*own) for own in every)
-
-
-def _among(places: Ints, entries: Ints) -> Ints | slice:
-    """These places in ``entries``, which may be all."""
-    return places if len(places) < len(entries) else slice(None)
 
 
 @dataclass(frozen=True)

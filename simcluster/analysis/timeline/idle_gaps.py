@@ -136,38 +136,35 @@ class GroupGaps:
             until = np.where(until > before, until, since)
         np.maximum(until, since, out=until)
         gap, column = rows.entry - self._part.kernels.start, np.arange(len(self.columns))[None]
-        direct = bool(rows.direct.all())
-        ready = yield from self._cut(gap[:, None], column, since, until, rows.awaited, direct=direct)
-        row, column = np.nonzero(ready > since) if not direct else np.zeros((2, 0), dtype=np.int64)
+        begun = times.starts(rows.awaited, every)
+        ready = since if rows.direct.all() else times.ready(rows.awaited, every)
+        ready = yield from self._cut(gap[:, None], column, since, until, rows.awaited, ready, begun)
+        row, column = np.nonzero(ready > since)
         return self._before(gap[row], column, since[row, column], ready[row, column], rows.awaited[row])
 
     def _followed(self, left: Sequence[tuple[Ints, ...]]) -> Iterator[GapPieces]:
         """The pieces of what is left of gaps, back through what the awaited entries had to wait for."""
         gap, column, since, until, entry = map(np.concatenate, zip(*left, strict=True))
         while len(gap):
-            ready = yield from self._cut(gap, column, since, until, entry)
+            times = self._times.begins(entry, column)
+            ready = yield from self._cut(gap, column, since, until, entry, *times)
             more = ready > since
             gap, column, since, until, entry = self._before(
                 *(values[more] for values in (gap, column, since, ready, entry))
             )
 
     def _cut(
-        self, gap: Ints, column: Ints, since: Ints, until: Ints, entry: Ints, *, direct: bool = False
+        self, gap: Ints, column: Ints, since: Ints, until: Ints, entry: Ints, ready: Ints, begun: Ints
     ) -> Generator[GapPieces, None, Ints]:
         """The pieces due to entries themselves, ``since`` and ``until`` when; gives where what is before them
-        ends: when they were ready, or ``since``, which is not before that if all are ``direct``.
+        ends: when they were ``ready``, or ``since``.
         """
-        every, ready = since.ndim == 2, since
-        if direct:
-            begun = self._times.starts(entry, slice(None))
-        else:
-            ready, begun = self._times.begins(entry, slice(None) if every else column)
         begun = np.maximum(since, np.minimum(until, begun, out=begun), out=begun)
         # Ready but not started: the other members of the group are late. No kernel is.
-        if not direct:
+        if ready is not since:
             ready = np.maximum(since, np.minimum(begun, ready, out=ready), out=ready)
         running, late = self._causes[:, self._part.stream_of[entry]]
-        if every:
+        if since.ndim == 2:
             running, late, entry = running[:, None], late[:, None], entry[:, None]
         yield GapPieces(gap, column, begun, until, running, entry)
         yield GapPieces(gap, column, ready, begun, late, entry)

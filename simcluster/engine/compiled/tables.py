@@ -162,12 +162,11 @@ class TableBuilder:
         row of the first.
         """
         segments, (different, which) = group.part.segments, group.kernels()
-        rows = []
-        for kernels in different:
-            first = self.work.add(kernels.ravel() if slowed else zeros(0)) + segments.first[:-1] * PARTS
-            times = segments.durations(kernels)
-            rows.append(self.segments.add(records("segments", len(segments), first_part=first, time=times)))
-        return np.array(rows, dtype=np.int64)[which]
+        times, rows = segments.durations(different), np.arange(len(different))
+        first = self.work.add(different.ravel() if slowed else zeros(0)) + segments.first[:-1] * PARTS
+        first_part = (first + rows[:, np.newaxis] * (segments.first[-1] * PARTS * slowed)).ravel()
+        added = records("segments", times.size, first_part=first_part, time=times.ravel())
+        return (self.segments.add(added) + rows * len(segments))[which]
 
     def _add_kinds(self, classes: PricedClasses, number: int, which: int) -> Records:
         """Adds what the classes of a group do on one of their communication streams: [classes, kinds]."""
