@@ -87,7 +87,7 @@ class GroupTiming:
     def ready(self, entries: Ints, columns: Ints | slice) -> Ints:
         """When some entries could start: when the one before, and those that each waits for, were over."""
         part = self.group.part
-        ready = self.ends(part.before[entries], columns)
+        ready = self.ends(part.previous[entries], columns)
         for places, awaited in part.waits_of(entries):
             of_places = columns if isinstance(columns, slice) else columns[places]
             ready[places] = np.maximum(ready[places], self.ends(awaited, of_places))
@@ -102,26 +102,26 @@ class GroupTiming:
         starts[own] = self.starts(entries[own], of_own)
         return ready, starts
 
-    def _recorded(self, times: Sequence[Ints], entries: Ints, columns: Ints | slice) -> Ints:
-        """The times by stream of some entries that have rows, those of ``NOTHING`` 0."""
+    def _recorded(self, recorded: Sequence[Ints], entries: Ints, columns: Ints | slice) -> Ints:
+        """Of times ``recorded`` by stream those of some entries that have rows, those of ``NOTHING`` 0."""
         shape = (len(self.streams[0].meeting[columns]),) * isinstance(columns, slice)
-        streams, found = self._stream_of[entries], np.empty((len(entries), *shape), dtype=np.int64)
-        found[streams == NOTHING] = 0
+        streams, times = self._stream_of[entries], np.empty((len(entries), *shape), dtype=np.int64)
+        times[streams == NOTHING] = 0
         for number in np.flatnonzero(np.bincount(streams + 1)[1:]).tolist():
             own, meeting = np.flatnonzero(streams == number), self.streams[number].meeting[columns]
             rows = self.rows[entries[own]]
             if not isinstance(columns, slice):
-                known = times[number][rows, meeting[own]]
-            elif len(meeting) < times[number].shape[1]:
-                known = times[number][rows[:, np.newaxis], meeting]
+                known = recorded[number][rows, meeting[own]]
+            elif len(meeting) < recorded[number].shape[1]:
+                known = recorded[number][rows[:, np.newaxis], meeting]
             else:
-                known = times[number].take(rows, axis=0)
+                known = recorded[number].take(rows, axis=0)
                 if not np.array_equal(meeting, np.arange(len(known.T))):
                     known = known.take(meeting, axis=1)
             if len(own) == len(entries):
                 return known
-            found[own] = known
-        return found
+            times[own] = known
+        return times
 
     @cached_property
     def _stream_of(self) -> Ints:
@@ -136,7 +136,9 @@ class GroupTiming:
     def are_alike(self, one: int, other: int) -> bool:
         """Whether two columns are certainly of classes that did everything at the same times."""
         both = np.array([one, other])
-        times = [own.T[each.meeting[both]] for each in self.streams for own in (each.ends, each.starts)]
+        times = [
+            own.T[stream.meeting[both]] for stream in self.streams for own in (stream.ends, stream.starts)
+        ]
         every = [*times, self.segment_times.T[both]]
         return not self.slowed.keys() & {one, other} and all(np.array_equal(*own) for own in every)
 

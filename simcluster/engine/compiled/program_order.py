@@ -146,7 +146,7 @@ class _Lane:
         if row != NOTHING:
             ends = lane.times.ends[row]
             return ends if lane is self else self._latest(ends.take(lane.times.meeting))
-        (before,) = group.awaited[entry]
+        before = group.awaited[entry][-1]
         kernels, lane = lane, group.lanes[group.stream_of[before]]
         ends = lane.times.ends[group.rows[before]]
         if lane is not self:
@@ -209,7 +209,7 @@ def _add_lanes(
 ) -> Sequence[_Lane]:
     """The lanes of a group."""
     part = group.part
-    awaited, before = part.awaited.tolist(), part.before.tolist()
+    awaited, before = part.awaited.tolist(), part.previous.tolist()
     lists = zip(before, pairwise(part.first_wait.tolist()), strict=True)
     waits = [[first] * (first != NOTHING) + awaited[slice(*of_entry)] for first, of_entry in lists]
     columns = own.recorded.tolist(), part.stream_of.tolist(), part.does.tolist()

@@ -129,23 +129,14 @@ class LinkedPart:
         previous[self.begins[:-1][np.diff(self.begins) > 0]] = NOTHING
         return previous
 
-    @cached_property
-    def before(self) -> Ints:
-        """By entry of all streams the one before on its stream, unless one that it waits for waited for that:
-        then, as if there is none, ``NOTHING``.
-        """
-        before = self.previous.copy()
-        for places, awaited in self.waits_of(np.arange(self.num_entries)):
-            for again, earlier in self.waits_of(awaited):
-                own = places[again]
-                before[own[earlier == before[own]]] = NOTHING
-        return before
-
     def rows(self, *, every: bool) -> Ints:
         """By entry of all streams its place among those of its stream whose ends are recorded: ``every`` one,
-        or ``NOTHING`` for kernels that start when the only entry that they wait for ends. At the end a 0.
+        or ``NOTHING`` for kernels that start when the only entry that they wait for ends, as that waited for
+        the kernels before. At the end a 0.
         """
-        told = (self.stream_of != self.compute) | (self.before != NOTHING) | (np.diff(self.first_wait) != 1)
+        waits = np.diff(self.first_wait)
+        first = np.where(waits > 0, np.append(self.awaited, NOTHING)[self.first_wait[:-1]], NOTHING)
+        told = (self.stream_of != self.compute) | (waits != 1) | (first[first] != self.previous)
         count = offsets(told | every)
         return np.append(np.where(told | every, count[:-1] - count[self.begins[self.stream_of]], NOTHING), 0)
 
