@@ -142,7 +142,7 @@ def _columns(block: EntryBlock) -> tuple[Ints, ...]:
     """Starts, when it was ready, ends, previous and number of waits of all its entries; all they wait for."""
     part, timing = block.part, block.timing
     ready, starts = timing.begins(np.arange(part.num_entries), slice(None))
-    times = starts, ready, timing.ends[:-1]
+    times = starts, ready, timing.ends(np.arange(part.num_entries))
     entries = np.repeat(np.arange(part.num_entries), block.width)
     owner, waits = rows_of_lists(part.first_wait, entries)
     awaited = block.first + part.awaited[waits] * block.width + owner % block.width

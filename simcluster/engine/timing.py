@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from simcluster.deferred_dataclass import dataclass
-from simcluster.engine.linking import LinkedPart
+from simcluster.engine.linking import NOTHING, LinkedPart
 from simcluster.engine.pricing import PricedGroup
 from simcluster.number_arrays import Ints
 from simcluster.trace import Table
@@ -35,86 +35,112 @@ class SlowedSegments:
         return Table({"entry": np.repeat(self.entries, self.sizes), "start": begun, "end": ends})
 
 
-NONE_SLOWED = SlowedSegments(*np.zeros((4, 0), dtype=np.int64))
-"""Nothing is slowed."""
-
-
 @dataclass(frozen=True)
-class CommunicationStarts:
-    """When the entries of a stream started that communicate: ``times`` [entries, meetings] of those classes
-    who always meet, ``meeting`` [classes] says in which each is. Kernels start when they are ready.
+class StreamTimes:
+    """When the entries of a stream started and ended: [entries, meetings] of those classes who always meet,
+    ``meeting`` [classes] says in which each is. Kernels start when they are ready, and meet nobody.
     """
 
-    times: Ints
+    starts: Ints
+    ends: Ints
     meeting: Ints
 
 
 @dataclass(frozen=True)
 class GroupTiming:
-    """What the classes of a group did: when the entries of all streams, one stream after another as
-    ``part.begins`` says, were over: ``ends`` [entries + 1, classes], the last row 0, the end of ``NOTHING``.
-
-    ``communication_starts`` are by stream. ``slowed`` has the segments of those classes that have
-    any.
+    """What the classes of a group did on its ``streams``; ``slowed`` has the segments of those classes that
+    have any. Entries are those of all streams, one stream after another as ``part.begins`` says; ``rows`` are
+    those of their times. Kernels that have none start when the only entry that they wait for ends, and take
+    what ``segment_times`` [segments, classes] says.
     """
 
     group: PricedGroup
-    communication_starts: Sequence[CommunicationStarts]
-    ends: Ints
+    streams: Sequence[StreamTimes]
+    rows: Ints
+    segment_times: Ints
     slowed: Mapping[int, SlowedSegments]
 
     @property
     def end(self) -> int:
         """When the last entry of all ended."""
-        lasts = self.group.part.begins[1:] - 1
-        return int(self.ends[lasts[lasts >= 0]].max(initial=0))
+        return int(self.ends(self.group.part.begins[1:] - 1).max(initial=0))
 
-    def ready(self, entries: Ints, columns: Ints | slice) -> Ints:
-        """When some entries could start: when the one before, and those that each waits for, were over.
+    def ends(self, entries: Ints, columns: Ints | slice = slice(None)) -> Ints:
+        """When some entries were over, ``NOTHING`` at 0.
 
         Of the classes of a slice [entries, classes], or [entries] of a class for each.
         """
+        part, recorded = self.group.part, entries.copy()
+        behind = np.flatnonzero(self.rows[entries] == NOTHING)
+        does, recorded[behind] = part.does[entries[behind]], part.awaited[part.first_wait[entries[behind]]]
+        ends = self._recorded([stream.ends for stream in self.streams], recorded, columns)
+        if isinstance(columns, slice):
+            ends[behind] += self.segment_times[:, columns][does]
+        else:
+            ends[behind] += self.segment_times[does, columns[behind]]
+        return ends
+
+    def starts(self, entries: Ints, columns: Ints | slice) -> Ints:
+        """When some entries started that communicate, in these shapes."""
+        return self._recorded([stream.starts for stream in self.streams], entries, columns)
+
+    def ready(self, entries: Ints, columns: Ints | slice) -> Ints:
+        """When some entries could start: when the one before, and those that each waits for, were over."""
         part = self.group.part
-        ready = self.ends[part.previous[entries], columns]
+        ready = self.ends(part.previous[entries], columns)
         for places, awaited in part.waits_of(entries):
             of_places = columns if isinstance(columns, slice) else columns[places]
-            over = self.ends[awaited, of_places]
-            if len(places) == len(entries):
-                np.maximum(ready, over, out=ready)
-            else:
-                ready[places] = np.maximum(ready[places], over)
+            ready[places] = np.maximum(ready[places], self.ends(awaited, of_places))
         return ready
 
     def begins(self, entries: Ints, columns: Ints | slice) -> tuple[Ints, Ints]:
         """When some entries could start, and when they did, both in these shapes."""
-        part, ready = self.group.part, self.ready(entries, columns)
-        streams, starts = part.stream_of[entries], np.empty_like(ready)
-        for number in np.flatnonzero(np.bincount(streams)).tolist():
-            own, begun = np.flatnonzero(streams == number), self.communication_starts[number]
-            rows, meeting = entries[own] - part.begins[number], begun.meeting[columns]
-            if number == part.compute:
-                known = ready[own]
-            elif isinstance(columns, slice):
-                known = begun.times[rows].take(meeting, axis=1)
-            else:
-                known = begun.times[rows, meeting[own]]
-            if len(own) == len(entries):
-                return ready, known
-            starts[own] = known
+        ready = self.ready(entries, columns)
+        starts, part = ready.copy(), self.group.part
+        own = np.flatnonzero(part.stream_of[entries] != part.compute)
+        of_own = columns if isinstance(columns, slice) else columns[own]
+        starts[own] = self.starts(entries[own], of_own)
         return ready, starts
+
+    def _recorded(self, recorded: Sequence[Ints], entries: Ints, columns: Ints | slice) -> Ints:
+        """Of times ``recorded`` by stream those of some entries that have rows, those of ``NOTHING`` 0."""
+        shape = (len(self.streams[0].meeting[columns]),) * isinstance(columns, slice)
+        streams, times = self._stream_of[entries], np.empty((len(entries), *shape), dtype=np.int64)
+        times[streams == NOTHING] = 0
+        for number in np.flatnonzero(np.bincount(streams + 1)[1:]).tolist():
+            own, meeting = np.flatnonzero(streams == number), self.streams[number].meeting[columns]
+            rows = self.rows[entries[own]]
+            if not isinstance(columns, slice):
+                known = recorded[number][rows, meeting[own]]
+            elif len(meeting) < recorded[number].shape[1]:
+                known = recorded[number][rows[:, np.newaxis], meeting]
+            else:
+                known = recorded[number].take(rows, axis=0)
+                if not np.array_equal(meeting, np.arange(len(known.T))):
+                    known = known.take(meeting, axis=1)
+            if len(own) == len(entries):
+                return known
+            times[own] = known
+        return times
+
+    @cached_property
+    def _stream_of(self) -> Ints:
+        """By entry of all streams its stream; at the end that of ``NOTHING``."""
+        return np.append(self.group.part.stream_of, NOTHING)
 
     def chosen(self, columns: Sequence[int]) -> GroupTiming:
         """The times of entries of some columns only."""
-        begun = [CommunicationStarts(own.times, own.meeting[columns]) for own in self.communication_starts]
-        return GroupTiming(self.group, begun, self.ends[:, columns], {})
+        streams = [StreamTimes(own.starts, own.ends, own.meeting[columns]) for own in self.streams]
+        return GroupTiming(self.group, streams, self.rows, self.segment_times[:, columns], {})
 
     def are_alike(self, one: int, other: int) -> bool:
         """Whether two columns are certainly of classes that did everything at the same times."""
-        if self.slowed.keys() & {one, other} or not np.array_equal(self.ends[:, one], self.ends[:, other]):
-            return False
-        return all(
-            np.array_equal(*begun.times.T[begun.meeting[[one, other]]]) for begun in self.communication_starts
-        )
+        both = np.array([one, other])
+        times = [
+            own.T[stream.meeting[both]] for stream in self.streams for own in (stream.ends, stream.starts)
+        ]
+        every = [*times, self.segment_times.T[both]]
+        return not self.slowed.keys() & {one, other} and all(np.array_equal(*own) for own in every)
 
 
 @dataclass(frozen=True)
@@ -152,12 +178,12 @@ class ClassTiming:
     @cached_property
     def ends(self) -> Sequence[Ints]:
         """By stream when every entry ended."""
-        return self._streams(self.group.ends[:-1, self.columns])
+        return self._streams(self.group.ends(np.arange(self.part.num_entries), self.columns))
 
     @property
     def stretched(self) -> Table:
         """Entry, start and end of every kernel of the segments that communication slowed, by entry."""
-        slowed = self.group.slowed.get(self.column, NONE_SLOWED)
+        slowed = self.group.slowed.get(self.column) or SlowedSegments(*np.zeros((4, 0), dtype=np.int64))
         return slowed.table(self.starts[self.part.compute])
 
     @cached_property

@@ -178,4 +178,4 @@ def _ready(timing: ClassTiming, place: int, code: int, index: int) -> int:
     last = first + int(part.bases[place, number]) + int(entries.entry[index])
     awaited = part.awaited[part.first_wait[first] : part.first_wait[last + 1]]
     kernels = awaited[part.stream_of[awaited] == part.compute]
-    return int(timing.group.ends[kernels.max(initial=NOTHING), timing.column])
+    return int(timing.group.ends(np.array([kernels.max(initial=NOTHING)]), timing.columns)[0, 0])

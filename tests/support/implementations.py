@@ -60,8 +60,8 @@ def assert_all_agree(built, **more):
     assert not reference.many
     for one in reference.classes:
         # The processes record when kernels start, which others are taken to do when they are ready.
-        for begun, starts in zip(one.group.communication_starts, one.starts, strict=True):
-            assert np.array_equal(begun.times[:, one.column], starts)
+        for stream, starts in zip(one.group.streams, one.starts, strict=True):
+            assert np.array_equal(stream.starts[:, one.column], starts)
     for method, count in WAYS:
         again = (method, count) != (Implementation.REFERENCE, 10**9)
         timing = timed(built, method, count, **more) if again else reference

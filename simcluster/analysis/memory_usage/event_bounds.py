@@ -7,8 +7,6 @@ every class, or closer ones if the times of all classes agree to them.
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
 
 from simcluster.analysis.timeline import EventIndex
@@ -64,14 +62,12 @@ def _tighten(
     timing: GroupTiming, earliest: Ints, latest: Ints, after: Ints, kernels: slice, others: list[slice]
 ) -> None:
     """Lowers the upper bounds of what no kernel waits for soon, by looking at the times."""
-    loose = [
-        deque((own.start + np.flatnonzero(latest[own] - earliest[own] > LOOSE)).tolist()) for own in others
-    ]
-    if not any(loose):
-        return
-    for index in range(0, len(after), EVERY):
-        now = timing.ends[kernels.start + index]
-        for entries in loose:
-            while entries and (now >= timing.ends[entries[0]]).all():
-                entry = entries.popleft()
-                latest[entry] = min(int(latest[entry]), 2 * int(after[index]) - 1)
+    now = timing.ends(np.arange(kernels.start, kernels.stop, EVERY))
+    for own in others:
+        index = 0
+        for entry in (own.start + np.flatnonzero(latest[own] - earliest[own] > LOOSE)).tolist():
+            over = timing.ends(np.array([entry]))[0]
+            while index < len(now) and (now[index] < over).any():
+                index += 1
+            if index < len(now):
+                latest[entry] = min(int(latest[entry]), 2 * int(after[index * EVERY]) - 1)

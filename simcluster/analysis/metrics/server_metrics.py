@@ -75,8 +75,7 @@ class _Servers:
 
     def end(self, index: int) -> int:
         """When a worker is through with its last step."""
-        timing = self.timing.classes[index]
-        return int(timing.group.ends[:, timing.column].max())
+        return max(int(ends[-1:].max(initial=0)) for ends in self.timing.classes[index].ends)
 
     def gate_wait(self, index: int) -> int:
         """Nanoseconds in which a worker stands at some gate; several at once count once."""

@@ -67,10 +67,10 @@ class _TimeUse:
         self._add_kernels(group, sizes, self.placed.cluster.fleet([first]).device)
         under_way = np.zeros(group.group.part.num_entries, dtype=np.int64)
         for number, entries, _ in group.group.part.communication():
-            begun = group.communication_starts[number]
-            of_meeting = np.zeros(begun.times.shape[1], dtype=np.int64)
-            np.add.at(of_meeting, begun.meeting, sizes)
-            under_way[entries] = group.ends[entries] @ sizes - begun.times @ of_meeting
+            times = group.streams[number]
+            of_meeting = np.zeros(times.ends.shape[1], dtype=np.int64)
+            np.add.at(of_meeting, times.meeting, sizes)
+            under_way[entries] = (times.ends - times.starts) @ of_meeting
         for place, spent, count in group.group.part.sums_by_place(under_way):
             self.moved[place] += spent, count * int(sizes.sum())
 

@@ -73,7 +73,7 @@ class EventIndex:
     def _times(self, chosen: Ints | slice, timing: GroupTiming, columns: slice) -> Ints:
         """When chosen instructions start, then when they end, then their arrivals; and time 0."""
         entry, kernel = self.entry[chosen], self.kernel[chosen]
-        count, width = len(entry), timing.ends[:1, columns].shape[1]
+        count, width = len(entry), len(timing.group.indices[columns])
         times = np.zeros((3 * count + 1, width), dtype=np.int64)
         start, end, arrival = times[:-1].reshape(3, count, width)
         # Entries of many kernels are looked at once.
@@ -88,7 +88,7 @@ class EventIndex:
             _slow(start, end, entry, self.place_in_entry[chosen], timing, columns)
         arrival[:] = start
         others = np.flatnonzero(kernel == NOTHING)
-        end[others], arrival[others] = timing.ends[entry[others], columns], ready[of_entry[others]]
+        end[others], arrival[others] = timing.ends(entry[others], columns), ready[of_entry[others]]
         return times
 
     @cached_property
@@ -140,7 +140,7 @@ def _slow(start: Ints, end: Ints, entry: Ints, place: Ints, timing: GroupTiming,
     kernel starts when the one before it in its entry ends. They are at a ``place`` in an ``entry`` each.
     """
     part = timing.group.part
-    for column, number in enumerate(range(timing.ends.shape[1])[columns]):
+    for column, number in enumerate(range(len(timing.group.indices))[columns]):
         slowed = timing.slowed.get(number)
         if slowed is not None:
             first = np.full(part.num_entries, NOTHING, dtype=np.int64)

@@ -46,9 +46,8 @@ def _charge(by_entry: Ints, piece: GapPieces, left_out: int, sizes: Ints, group:
     # Behind the last kernel all entries of a stream are one piece: each gets the time that it was under way.
     for last, of_column, since, until in zip(entry, column, start, end, strict=True):
         first = int(part.begins[np.searchsorted(part.begins, last, side="right") - 1])
-        rows = slice(first, int(last) + 1)
-        _, begun = group.begins(np.arange(first, int(last) + 1), slice(of_column, of_column + 1))
-        begun = np.maximum(begun[:, 0], since)
-        under_way = np.maximum(np.minimum(group.ends[rows, of_column], until) - begun, 0)
+        rows, own = np.arange(first, int(last) + 1), slice(of_column, of_column + 1)
+        begun, over = group.begins(rows, own)[1][:, 0], group.ends(rows, own)[:, 0]
+        under_way = np.maximum(np.minimum(over, until) - np.maximum(begun, since), 0)
         under_way[-1] += until - since - under_way.sum()
         by_entry[rows] += under_way * sizes[of_column]

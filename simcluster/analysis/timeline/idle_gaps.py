@@ -22,7 +22,7 @@ from simcluster.trace import NameIndex, Table, number_by_appearance
 PIPELINE_WAIT = "pipeline wait"
 IDLE = "idle"
 
-TOGETHER = 2**16
+TOGETHER = 2**17
 """Times that are looked at together: so many stay in the processor's caches."""
 
 FOLLOWED = 2**18
@@ -81,13 +81,15 @@ def find_idle_gaps(timings: Sequence[ClassTiming], end: int, stage_axis: str, nu
 
 class _Waits(NamedTuple):
     """Entries of the compute stream that wait for others, among those of all streams; ``awaited`` is what
-    each waits for, ``turn`` numbers these waits of one entry, and ``more`` are behind it.
+    each waits for, ``turn`` numbers these waits of one entry, and ``more`` are behind it. If one alone is
+    ``direct``, it was ready before the gap: kernels before that had waited for all that it waits for.
     """
 
     entry: Ints
     awaited: Ints
     turn: Ints
     more: Ints
+    direct: Ints
 
 
 @dataclass(frozen=True)
@@ -120,48 +122,49 @@ class GroupGaps:
 
     def _first_pieces(self, rows: _Waits) -> Generator[GapPieces, None, tuple[Ints, ...]]:
         """The pieces due to the awaited entries themselves; gives what is left."""
-        times = self._times
+        times, every = self._times, slice(None)
         # The first entry that prolonged a gap to its end is charged with all of it.
-        since, until = times.ends[self._part.previous[rows.entry]], times.ends[rows.awaited]
-        several = np.flatnonzero(rows.turn + rows.more)
-        if len(several):
-            turn, over, before = rows.turn[several], until[several], since[several]
-            early = np.flatnonzero(rows.more[several])
-            for nth in range(1, int(turn.max()) + 1):
-                later = np.flatnonzero(turn == nth)
-                before[later] = np.maximum(before[later - 1], over[later - 1])
-            ready = times.ready(rows.entry[several[early]], slice(None))
-            over[early] = np.where(over[early] == ready, over[early], 0)
-            until[several] = np.where(over > before, over, since[several])
+        since, until = times.ends(self._part.previous[rows.entry], every), times.ends(rows.awaited, every)
+        if (rows.turn + rows.more).any():
+            before = since.copy()
+            for nth in range(1, int(rows.turn.max()) + 1):
+                later = np.flatnonzero(rows.turn == nth)
+                before[later] = np.maximum(before[later - 1], until[later - 1])
+            early = np.flatnonzero(rows.more)
+            ready = times.ready(rows.entry[early], every)
+            until[early] = np.where(until[early] == ready, until[early], 0)
+            until = np.where(until > before, until, since)
         np.maximum(until, since, out=until)
         gap, column = rows.entry - self._part.kernels.start, np.arange(len(self.columns))[None]
-        ready = yield from self._cut(gap[:, None], column, since, until, rows.awaited)
-        row, column = np.divmod(np.flatnonzero(ready > since), len(self.columns))
+        begun = times.starts(rows.awaited, every)
+        ready = since if rows.direct.all() else times.ready(rows.awaited, every)
+        ready = yield from self._cut(gap[:, None], column, since, until, rows.awaited, ready, begun)
+        row, column = np.nonzero(ready > since)
         return self._before(gap[row], column, since[row, column], ready[row, column], rows.awaited[row])
 
     def _followed(self, left: Sequence[tuple[Ints, ...]]) -> Iterator[GapPieces]:
         """The pieces of what is left of gaps, back through what the awaited entries had to wait for."""
         gap, column, since, until, entry = map(np.concatenate, zip(*left, strict=True))
         while len(gap):
-            ready = yield from self._cut(gap, column, since, until, entry)
+            times = self._times.begins(entry, column)
+            ready = yield from self._cut(gap, column, since, until, entry, *times)
             more = ready > since
             gap, column, since, until, entry = self._before(
                 *(values[more] for values in (gap, column, since, ready, entry))
             )
 
     def _cut(
-        self, gap: Ints, column: Ints, since: Ints, until: Ints, entry: Ints
+        self, gap: Ints, column: Ints, since: Ints, until: Ints, entry: Ints, ready: Ints, begun: Ints
     ) -> Generator[GapPieces, None, Ints]:
         """The pieces due to entries themselves, ``since`` and ``until`` when; gives where what is before them
-        ends: when they were ready, or ``since``.
+        ends: when they were ``ready``, or ``since``.
         """
-        every = since.ndim == 2
-        ready, begun = self._times.begins(entry, slice(None) if every else column)
         begun = np.maximum(since, np.minimum(until, begun, out=begun), out=begun)
         # Ready but not started: the other members of the group are late. No kernel is.
-        ready = np.maximum(since, np.minimum(begun, ready, out=ready), out=ready)
+        if ready is not since:
+            ready = np.maximum(since, np.minimum(begun, ready, out=ready), out=ready)
         running, late = self._causes[:, self._part.stream_of[entry]]
-        if every:
+        if since.ndim == 2:
             running, late, entry = running[:, None], late[:, None], entry[:, None]
         yield GapPieces(gap, column, begun, until, running, entry)
         yield GapPieces(gap, column, ready, begun, late, entry)
@@ -171,7 +174,7 @@ class GroupGaps:
         """What an entry waited for until it was ready: an awaited entry, or the one before on its stream."""
         waits, entry = self._part.waits_of(entry), self._part.previous[entry]
         for places, awaited in waits:
-            late = self._times.ends[awaited, column[places]] >= until[places]
+            late = self._times.ends(awaited, column[places]) >= until[places]
             entry[places[late]] = awaited[late]
         known = entry != NOTHING
         return tuple(values[known] for values in (gap, column, since, until, entry))
@@ -180,15 +183,16 @@ class GroupGaps:
         """From the last kernel to the end of the run: its own communication first, then the others. What the
         host does then is left: it is cut by what that waited for.
         """
-        part, ends = self._part, self._times.ends
+        part = self._part
+        lasts = self._times.ends(part.begins[1:] - 1)
         columns = np.arange(len(self.columns))
         has_kernels = self._part.kernels.stop > self._part.kernels.start
-        idle = ends[self._part.kernels.stop - 1] if has_kernels else np.zeros(len(columns), dtype=np.int64)
+        idle = lasts[part.compute] if has_kernels else np.zeros(len(columns), dtype=np.int64)
         over, of = idle, np.full(len(columns), part.compute)
         streams = part.streams
         for number in sorted(range(len(streams)), key=lambda number: streams[number].name):
             if len(streams[number]) and number != part.compute:
-                last = ends[part.begins[number + 1] - 1]
+                last = lasts[number]
                 over, of = np.where(last >= over, last, over), np.where(last >= over, number, of)
         gap = np.full(len(columns), self._part.num_entries)
         rest = np.full(len(columns), self.causes.number(PIPELINE_WAIT if num_stages > 1 else IDLE))
@@ -201,8 +205,6 @@ class GroupGaps:
     @cached_property
     def _times(self) -> GroupTiming:
         """The times of these columns only."""
-        if list(self.columns) == list(range(len(self.timing.group.indices))):
-            return self.timing
         return self.timing.chosen(self.columns)
 
     @property
@@ -226,7 +228,15 @@ class GroupGaps:
         entry = kernels[owner]
         turn, more = waits - first[entry], first[entry + 1] - waits - 1
         awaited = self._part.awaited[waits]
-        # Entries that wait for one stream alone are together, stream by stream: they have the same causes.
-        alone = np.where(turn + more == 0, self._part.stream_of[awaited], len(self._part.streams))
-        order = np.argsort(alone.astype(np.int16), kind="stable")
-        return _Waits(*(column[order] for column in (entry, awaited, turn, more)))
+        # Kernels behind which every entry is certainly over.
+        over = np.append(np.full(self._part.num_entries, self._part.num_entries), NOTHING)
+        np.minimum.at(over, awaited, entry)
+        over[kernels] = kernels
+        latest = over[self._part.previous[awaited]]
+        for places, other in self._part.waits_of(awaited):
+            latest[places] = np.maximum(latest[places], over[other])
+        direct = np.where((latest < entry) & (turn + more == 0), 1, 0)
+        # Those that are worked out alike are together.
+        alike = self._part.stream_of[awaited], self._times.rows[self._part.previous[entry]] == NOTHING
+        order = np.lexsort((*(own * direct for own in alike), direct))
+        return _Waits(*(column[order] for column in (entry, awaited, turn, more, direct)))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simcluster.analysis.timeline.idle_gaps import IDLE, PIPELINE_WAIT, GapPieces, GroupGaps
+from simcluster.analysis.timeline.idle_gaps import IDLE, PIPELINE_WAIT, GroupGaps
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine import Timing
 from simcluster.number_arrays import Ints
@@ -65,31 +65,20 @@ def break_down(program: Program, timing: Timing, num_stages: int) -> StepBreakdo
         spent[indices] = busy[indices]
         if group.slowed:
             entries = np.arange(part.kernels.start, part.kernels.stop)
-            spent[indices] = (group.ends[entries] - group.ready(entries, slice(None))).sum(axis=0)
+            spent[indices] = (group.ends(entries) - group.ready(entries, slice(None))).sum(axis=0)
         gaps = GroupGaps(group, range(len(indices)), program.stage_axis, causes)
         for piece in gaps.pieces(timing.end, num_stages):
-            if piece.end.ndim == 2:
-                for cause, waited in _sums_by_cause(piece):
-                    lost[cause][indices] += waited
-                continue
-            for cause in np.unique(piece.cause).tolist():
-                rows = np.flatnonzero(piece.cause == cause)
-                np.add.at(lost[cause], indices[piece.column[rows]], piece.end[rows] - piece.start[rows])
+            different = np.unique(piece.cause).tolist()
+            for cause in different:
+                rows = np.flatnonzero(piece.cause == cause) if len(different) > 1 else slice(None)
+                start, over = piece.start[rows], piece.end[rows]
+                if over.ndim == 2:
+                    lost[cause][indices] += over.sum(axis=0) - start.sum(axis=0)
+                else:
+                    np.add.at(lost[cause], indices[piece.column[rows]], over - start)
     waits = {name: lost[causes.number(cause)] for name, cause in WAITS.items()}
     waited_for_host = lost[causes.number(HOST)]
     kernels = {"compute_s": busy - host, "slowed_s": spent - busy, "host_s": host + waited_for_host}
     others = sorted(set(causes.names) - {HOST, *WAITS.values()})
     exposed = {axis: lost[causes.number(axis)] for axis in others if lost[causes.number(axis)].any()}
     return StepBreakdown(kernels | waits, exposed)
-
-
-def _sums_by_cause(piece: GapPieces) -> Iterator[tuple[int, Ints]]:
-    """What every class waited for each cause, of pieces [gaps, classes]."""
-    causes = piece.cause[:, 0]
-    if (causes == causes[0]).all():
-        yield int(causes[0]), piece.end.sum(axis=0) - piece.start.sum(axis=0)
-        return
-    order = np.argsort(causes, kind="stable")
-    causes, waited = causes[order], (piece.end - piece.start)[order]
-    first = np.flatnonzero(np.append(True, causes[1:] > causes[:-1]))
-    yield from zip(causes[first].tolist(), np.add.reduceat(waited, first, axis=0), strict=True)

@@ -58,22 +58,23 @@ slice; why the run has failed.
 
 record(
     "streams",
-    "times begun carried_since",
-    small="first_entry length class_stream kernels pace workload stride row done kind mode "
-    "wait_until awaited last_waiter next_waiter next_member meetings phase",
+    "ends begun carried_since",
+    small="first_entry length class_stream kernels pace workload meetings row done kind mode "
+    "wait_until awaited last_waiter next_waiter next_member phase",
 )
 """A stream: its first entry (equal classes share entries), and how many it has; the first stream of its
 class; 1 if it runs kernels; the pace of its class's kernels, or ``NONE`` if nothing slows them; its workload;
-where the end of its first entry is recorded, and how far that of the next is from it; where its start is, if
-it communicates, and how far that of the next; its first segment, or its first kind of communication. Then how
-many entries have ended, the kind of communication that it is at, and where it goes on; the position it waits
-for; the least for which others wait for it, the last of them, and who waited for the same before it; who has
-arrived at the same meeting after it; the phase that it carries, and since when.
+where the end of its first entry is recorded, and its start, if it communicates, and how far those of the next
+are from them; its first segment, or its first kind of communication. Then how many entries have ended, the
+kind of communication that it is at, and where it goes on; the position it waits for; the least for which
+others wait for it, the last of them, and who waited for the same before it; who has arrived at the same
+meeting after it; the phase that it carries, and since when.
 """
 
-record("entries", "", small="first_wait what")
+record("entries", "", small="first_wait what recorded")
 """An entry: the first of its waits; the number of its segment, or kind of communication, among those of the
-stream. One more at the end.
+stream; which of those whose ends are recorded it is, ``NONE`` if it starts when the only one that it waits
+for ends. One more at the end.
 """
 
 record("waits", "", small="stream position")
@@ -186,7 +187,7 @@ when it ends at the rates of now, ``kernel_end`` by kernel of slowed segments wh
 the streams that go on at this instant, the next one last; ``touched`` the links on which something changed at
 this instant, then those reached from them; ``marked`` those of one round of finding rates. ``begun``
 (when communication starts) and ``ends`` are times by entry of every stream, those of one group and stream
-after another: in rows of those who always meet, and in rows of the classes, one more behind each group. The
-``heap`` is a heap of events, four below each: the earliest first, of one time by their order, then free ones;
-``changes`` are in the order of their times.
+after another: in rows of those who always meet; each class is by itself with its kernels. The ``heap`` is a
+heap of events, four below each: the earliest first, of one time by their order, then free ones; ``changes``
+are in the order of their times.
 """

@@ -105,11 +105,11 @@ def flows_alone(
 def _flows(groups: Sequence[PricedGroup], rows: Sequence[GroupRows], arrays: Arrays) -> Iterator[_Flows]:
     tellers = np.full(len(arrays.slots), NONE)
     for group, own in zip(groups, rows, strict=True):
-        starts = own.starts(arrays)
+        times = own.times(arrays)
         for number, kinds in enumerate(own.kinds):
             if not kinds.size:
                 continue
-            which, begun = group.part.streams[number].which, starts[number]
+            which, begun = group.part.streams[number].which, times[number]
             streams = own.streams + number
             for kind in range(kinds.shape[1]):
                 slots, carried = kinds["slot"][:, kind], kinds["transfer"][:, kind]
@@ -119,7 +119,7 @@ def _flows(groups: Sequence[PricedGroup], rows: Sequence[GroupRows], arrays: Arr
                 if telling.size:
                     entries = np.flatnonzero(which == kind)
                     columns = begun.meeting[telling]
-                    yield _Flows(slots[telling], carried[telling], begun.times, entries, columns)
+                    yield _Flows(slots[telling], carried[telling], begun.starts, entries, columns)
 
 
 def _first_overload(flows: Sequence[_Flows], phases: _Phases, links: Links) -> int:

@@ -71,12 +71,24 @@ def begin_run(r: Arrays) -> None:
 
 
 @compiled
+def _end(r: Arrays, stream: int, entry: int) -> int:
+    """When an entry is over, of a run whose times are all recorded."""
+    row, own = row_of(r, stream, entry), r.streams[stream]
+    if row != NONE:
+        return r.ends[row]
+    what = r.entries[own.first_entry + entry]
+    awaited = r.waits[what.first_wait]
+    row = row_of(r, own.class_stream + awaited.stream, awaited.position - 1)
+    return r.ends[row] + r.segments[own.row + what.what].time
+
+
+@compiled
 def _num_ended(r: Arrays, stream: int, time: int) -> int:
     """How many entries of a stream have ended by a time, of all that are recorded."""
     first, last = FIRST, r.streams[stream].length
     while first < last:
         middle = (first + last) // 2
-        if r.ends[row_of(r, stream, middle)] <= time:
+        if _end(r, stream, middle) <= time:
             first = middle + 1
         else:
             last = middle
@@ -87,11 +99,11 @@ def _num_ended(r: Arrays, stream: int, time: int) -> int:
 def _ready(r: Arrays, stream: int, entry: int) -> int:
     """When what an entry waits for was over, of a run whose times are all recorded."""
     own = r.streams[stream]
-    ready = r.ends[row_of(r, stream, entry - 1)] if entry else 0
+    ready = _end(r, stream, entry - 1) if entry else 0
     row = own.first_entry + entry
     for wait in range(r.entries[row].first_wait, r.entries[row + 1].first_wait):
         awaited = r.waits[wait]
-        ready = max(ready, r.ends[row_of(r, own.class_stream + awaited.stream, awaited.position - 1)])
+        ready = max(ready, _end(r, own.class_stream + awaited.stream, awaited.position - 1))
     return ready
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from itertools import chain
 
 import numpy as np
 
 from simcluster.engine.communication import Links, Transfer
-from simcluster.engine.compiled.arrays import NONE, TOO_LATE, Arrays
+from simcluster.engine.compiled.arrays import TOO_LATE, Arrays
 from simcluster.engine.compiled.loop import ASKS, ENDED, FULL, PAUSED, begin_run, resume_run, run_slice
 from simcluster.engine.compiled.program_order import time_in_program_order
 from simcluster.engine.compiled.tables import GroupRows, TableBuilder
 from simcluster.engine.implementation import LOOP
-from simcluster.engine.pricing import PricedClasses, PricedGroup, deadlock_error
+from simcluster.engine.pricing import PricedClasses, deadlock_error
 from simcluster.engine.progress import Progress
 from simcluster.engine.timing import GroupTiming, SlowedSegments, Timing
 
@@ -39,8 +38,6 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
     builder = TableBuilder(links)
     rows = [builder.add_workload(classes) for classes in workloads]
     arrays, transfers = builder.arrays(), list(builder.transfers)
-    for group in chain(*rows):
-        group.ends(arrays)[NONE] = 0
     progress.total = sum(classes.num_entries for classes in workloads)
     sure, num_flows = None, None
     if _goes_in_program_order(workloads[0], builder):
@@ -60,6 +57,7 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
                 raise OverflowError
             raise deadlock_error(classes, _ended(classes, own, arrays))
         timings.append(_timing(classes, own, arrays, num_flows))
+    progress.update(progress.done, max(timing.end for timing in timings))
     return timings
 
 
@@ -123,18 +121,12 @@ def _with_more_room(arrays: Arrays) -> Arrays:
 def _timing(classes: PricedClasses, rows: Sequence[GroupRows], arrays: Arrays, num_flows: int) -> Timing:
     """What the classes of a workload did in its first round."""
     slowed = _slowed_segments(arrays)
-    groups = [
-        _group_timing(group, own, arrays, slowed) for group, own in zip(classes.groups, rows, strict=True)
-    ]
+    groups = []
+    for group, own in zip(classes.groups, rows, strict=True):
+        of_own = {column: slowed[pace] for column, pace in enumerate(own.paces.tolist()) if pace in slowed}
+        groups.append(GroupTiming(group, own.times(arrays), own.recorded, group.segment_times, of_own))
     solves, rates = (int(arrays.totals[name][0]) for name in ("num_solves", "num_rates"))
     return Timing(groups, classes.num_entries, num_flows, solves, rates)
-
-
-def _group_timing(
-    group: PricedGroup, rows: GroupRows, arrays: Arrays, slowed: dict[int, SlowedSegments]
-) -> GroupTiming:
-    own_slowed = {column: slowed[pace] for column, pace in enumerate(rows.paces.tolist()) if pace in slowed}
-    return GroupTiming(group, rows.starts(arrays), rows.ends(arrays), own_slowed)
 
 
 def _slowed_segments(arrays: Arrays) -> dict[int, SlowedSegments]:

@@ -43,8 +43,10 @@ def _end_stream(r: Arrays, stream: int) -> None:
 
 @compiled
 def row_of(r: Arrays, stream: int, entry: int) -> int:
-    """Where the times of an entry are recorded."""
-    return r.streams[stream].times + entry * r.streams[stream].stride
+    """Where the end of an entry is recorded, or ``NONE``."""
+    own = r.streams[stream]
+    recorded = r.entries[own.first_entry + entry].recorded
+    return NONE if recorded == NONE else own.ends + recorded * own.meetings
 
 
 @compiled
@@ -233,7 +235,9 @@ def _end_entry(r: Arrays, stream: int) -> int:
     """An entry is over: those who waited for it go on before the stream does."""
     entry = r.streams[stream].done
     if r.workloads[r.streams[stream].workload].round == 0:
-        r.ends[row_of(r, stream, entry)] = r.totals[0].now
+        row = row_of(r, stream, entry)
+        if row != NONE:
+            r.ends[row] = r.totals[0].now
         if not r.streams[stream].kernels:
             begun = r.streams[stream].begun + entry * r.streams[stream].meetings
             r.begun[begun] = r.slots[r.kinds[r.streams[stream].kind].slot].met_at

@@ -13,7 +13,7 @@ from simcluster.engine.communication import ClassGates, Links, Transfer, Who
 from simcluster.engine.compiled.arrays import KINDS, LARGEST, NEVER, NONE, Arrays, Records
 from simcluster.engine.linking import PARTS, LinkedPart
 from simcluster.engine.pricing import PricedClasses, PricedGroup
-from simcluster.engine.timing import CommunicationStarts
+from simcluster.engine.timing import StreamTimes
 from simcluster.number_arrays import Ints, offsets
 from simcluster.program import StepGate
 
@@ -23,26 +23,23 @@ MANY_KERNELS = 1 << 16
 
 @dataclass(frozen=True)
 class GroupRows:
-    """Where the classes of a group are: by class its first stream and its pace, or ``NONE``; the rows of
-    its ends; by stream its kinds of communication [classes, kinds], the rows of its starts, and by class who
-    always meet.
+    """Where the classes of a group are: by class its first stream and its pace, or ``NONE``; by stream its
+    kinds of communication [classes, kinds], the rows of its starts and ends, and by class who always meet; by
+    entry which of these rows has its end, or ``NONE``.
     """
 
     streams: Ints
     paces: Ints
-    times: slice
     kinds: Sequence[Records]
-    meeting_rows: Sequence[tuple[slice, Ints]]
+    rows: Sequence[tuple[slice, slice, Ints]]
+    recorded: Ints
 
-    def ends(self, arrays: Arrays) -> Ints:
-        """Its own [entries + 1, classes] of all ends."""
-        return np.asarray(arrays.ends[self.times].reshape(-1, len(self.streams)))
-
-    def starts(self, arrays: Arrays) -> Sequence[CommunicationStarts]:
-        """Its own of all starts, by stream."""
+    def times(self, arrays: Arrays) -> Sequence[StreamTimes]:
+        """Its own of all times, by stream."""
         return [
-            CommunicationStarts(arrays.begun[rows].reshape(-1, int(meeting.max()) + 1), meeting)
-            for rows, meeting in self.meeting_rows
+            StreamTimes(arrays.begun[begun].reshape(shape), arrays.ends[ends].reshape(shape), meeting)
+            for begun, ends, meeting in self.rows
+            for shape in [(-1, int(meeting.max()) + 1)]
         ]
 
 
@@ -77,7 +74,7 @@ class TableBuilder:
         # (Stream of kernels, the most kernels of a segment) of classes that give way.
         self.paces: list[tuple[int, int]] = []
         # Ends of all entries of all streams of all classes, and starts of those that communicate.
-        self.times = self.begun = 0
+        self.ends = self.begun = 0
         # By linked part the row of its first entry.
         self.known: dict[int, int] = {}
         # The first streams of all workloads, and one more.
@@ -107,14 +104,15 @@ class TableBuilder:
     def _add_group(self, classes: PricedClasses, number: int, first: Ints, streams: Records) -> GroupRows:
         """Adds the classes of a group, whose first streams these are."""
         group = classes.groups[number]
-        part, width, times = group.part, len(group.indices), self.times
+        part, width = group.part, len(group.indices)
         slowed = classes.slows(group)
-        entry, segments = self._first_entry(part), self._add_segments(group, slowed=slowed)
+        recorded = part.rows(every=slowed or not group.many)
+        entry, segments = self._first_entry(part, recorded), self._add_segments(group, slowed=slowed)
         paces = np.full(width, NONE)
         if slowed:
             paces = len(self.paces) + np.arange(width)
             self.paces += [(stream, part.segments.longest) for stream in (first + part.compute).tolist()]
-        every, begun = [], []
+        every, rows = [], []
         for which, stream in enumerate(part.streams):
             own = first - self.streams.count + which
             kernels = which == part.compute
@@ -124,8 +122,12 @@ class TableBuilder:
             places = (
                 segments if kernels else self.kinds.add(kinds.ravel()) + kinds.shape[1] * np.arange(width)
             )
-            meeting = _who_always_meet(kinds)
+            meeting = np.arange(width) if kernels else _who_always_meet(kinds)
             meetings = int(meeting.max()) + 1
+            begun, ends = self.begun, self.ends
+            self.ends += int(recorded[part.entries(which)].max(initial=NONE) + 1) * meetings
+            self.begun += 0 if kernels else len(stream) * meetings
+            rows.append((slice(begun, self.begun), slice(ends, self.ends), meeting))
             columns = {
                 "first_entry": entry + part.begins[which],
                 "length": len(stream),
@@ -133,21 +135,16 @@ class TableBuilder:
                 "kernels": kernels,
                 "pace": paces,
                 "row": places,
-                "times": self.times + np.arange(width),
-                "stride": width,
-                "begun": self.begun + meeting,
+                "ends": ends + meeting,
+                "begun": begun + meeting,
                 "meetings": meetings,
             }
             for name, column in columns.items():
                 streams[name][own] = column
             every.append(kinds)
-            self.times += len(stream) * width
-            begun.append((slice(self.begun, self.begun + len(stream) * meetings), meeting))
-            self.begun = begun[-1][0].stop
-        self.times += width
-        return GroupRows(first, paces, slice(times, self.times), every, begun)
+        return GroupRows(first, paces, every, rows, recorded)
 
-    def _first_entry(self, part: LinkedPart) -> int:
+    def _first_entry(self, part: LinkedPart, recorded: Ints) -> int:
         """Adds the entries of a part, if they are not there yet; the row of the first."""
         if id(part) not in self.known:
             stream = part.stream_of[part.awaited]
@@ -156,6 +153,7 @@ class TableBuilder:
             entries = records(
                 "entries", part.num_entries, first_wait=first + part.first_wait[:-1], what=part.does
             )
+            entries["recorded"] = recorded[:-1]
             self.known[id(part)] = self.entries.add(entries)
         return self.known[id(part)]
 
@@ -164,12 +162,11 @@ class TableBuilder:
         row of the first.
         """
         segments, (different, which) = group.part.segments, group.kernels()
-        rows = []
-        for kernels in different:
-            first = self.work.add(kernels.ravel() if slowed else zeros(0)) + segments.first[:-1] * PARTS
-            times = segments.durations(kernels)
-            rows.append(self.segments.add(records("segments", len(segments), first_part=first, time=times)))
-        return np.array(rows, dtype=np.int64)[which]
+        times, rows = segments.durations(different), np.arange(len(different))
+        first = self.work.add(different.ravel() if slowed else zeros(0)) + segments.first[:-1] * PARTS
+        first_part = (first + rows[:, np.newaxis] * (segments.first[-1] * PARTS * slowed)).ravel()
+        added = records("segments", times.size, first_part=first_part, time=times.ravel())
+        return (self.segments.add(added) + rows * len(segments))[which]
 
     def _add_kinds(self, classes: PricedClasses, number: int, which: int) -> Records:
         """Adds what the classes of a group do on one of their communication streams: [classes, kinds]."""
@@ -298,7 +295,7 @@ class TableBuilder:
             found=records("found", len(slots)),
             # NumPy asks for huge pages for what it need not set to zero.
             begun=zeros(self.begun),
-            ends=np.empty(self.times, dtype=np.int64),
+            ends=np.empty(self.ends, dtype=np.int64),
             stretched=records("stretched", MANY_KERNELS if self.paces else 1),
             kernel_end=zeros(MANY_KERNELS * bool(self.paces) + parts),
             gated=self.gated.joined(),

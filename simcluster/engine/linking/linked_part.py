@@ -129,6 +129,17 @@ class LinkedPart:
         previous[self.begins[:-1][np.diff(self.begins) > 0]] = NOTHING
         return previous
 
+    def rows(self, *, every: bool) -> Ints:
+        """By entry of all streams its place among those of its stream whose ends are recorded: ``every`` one,
+        or ``NOTHING`` for kernels that start when the only entry that they wait for ends, as that waited for
+        the kernels before. At the end a 0.
+        """
+        waits = np.diff(self.first_wait)
+        first = np.where(waits > 0, np.append(self.awaited, NOTHING)[self.first_wait[:-1]], NOTHING)
+        told = (self.stream_of != self.compute) | (waits != 1) | (first[first] != self.previous)
+        count = offsets(told | every)
+        return np.append(np.where(told | every, count[:-1] - count[self.begins[self.stream_of]], NOTHING), 0)
+
     @cached_property
     def does(self) -> Ints:
         """By entry of all streams which of the kinds of its stream it is."""

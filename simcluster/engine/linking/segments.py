@@ -48,11 +48,13 @@ class Segments:
         return int(np.diff(self.first).max(initial=0))
 
     def durations(self, parts: Ints) -> Ints:
-        """Nanoseconds of every segment that nothing slows, of the ``parts`` of its kernels.
+        """Nanoseconds [..., segments] of every segment that nothing slows, of the ``parts`` of its kernels
+        [..., kernels, ``PARTS``].
 
         OverflowError if these kernels, which all run one after another, take more than 64 bits hold.
         """
-        times = parts.sum(axis=1)
-        if times.sum(dtype=np.float64) >= 2.0**63:
+        times = parts.sum(axis=-1)
+        if times.sum(axis=-1, dtype=np.float64).max(initial=0) >= 2.0**63:
             raise OverflowError
-        return np.asarray(np.diff(offsets(times)[self.first]), dtype=np.int64)
+        none = np.zeros((*times.shape[:-1], 1), dtype=np.int64)
+        return np.diff(np.concatenate([none, np.cumsum(times, axis=-1)], axis=-1).take(self.first, axis=-1))

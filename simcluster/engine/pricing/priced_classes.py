@@ -16,7 +16,7 @@ from simcluster.engine.communication import ClassGates, Transfer, Who, meeting_o
 from simcluster.engine.linking import CodeEntries, LinkedPart, link_part
 from simcluster.engine.pricing.prices import PricedCode, PricedGroup, Prices, examples_of
 from simcluster.engine.pricing.workload import Workload
-from simcluster.number_arrays import Floats, Ints
+from simcluster.number_arrays import Ints
 from simcluster.program import Instruction
 
 MANY_CLASSES = 8
@@ -64,7 +64,6 @@ class _Partners(NamedTuple):
     met: Sequence[tuple[Who, int]]
     groups: tuple[Sequence[int], Ints]
     places: tuple[Sequence[int], Ints]
-    memory: Floats
 
 
 class PricedClasses:
@@ -95,7 +94,7 @@ class PricedClasses:
 
     def slows(self, group: PricedGroup) -> bool:
         """Whether the kernels of these classes and their communication share the device."""
-        device = self._prices.device(group.indices[0])
+        device = self._prices.devices[group.indices[0]]
         return device.communication is not None and len(group.part.streams) > 1
 
     def communications(self, group: int, number: int) -> Sequence[Communication]:
@@ -128,8 +127,9 @@ class PricedClasses:
         if not taking:
             return None, None
         assert len(taking) == len(occupied)
+        memory = [self._prices.devices[index].memory_bandwidth for index in indices]
         units, passing = (np.array(column)[which] for column in zip(*taking, strict=True))
-        return units, np.rint(np.minimum(1.0, passing / partners.memory) * SCALE).astype(np.int64)
+        return units, np.rint(np.minimum(1.0, passing / memory) * SCALE).astype(np.int64)
 
     def _partners_of(self, number: int, instruction: Instruction) -> _Partners:
         """With whom and from where the classes of a group do it."""
@@ -138,9 +138,8 @@ class PricedClasses:
             indices = self.groups[number].indices
             met = [meeting_of(self.workload.classes, index, instruction) for index in indices]
             ways = [self._prices.way(index, instruction) for index in indices]
-            memory = np.array([self._prices.device(index).memory_bandwidth for index in indices])
             examples = examples_of([who for who, _ in met]), examples_of(ways)
-            self._partners[key] = _Partners(met, *examples, memory)
+            self._partners[key] = _Partners(met, *examples)
         return self._partners[key]
 
 
@@ -185,7 +184,7 @@ class _Grouping:
         equal: defaultdict[tuple[Device, tuple[PricedCode, ...]], list[int]] = defaultdict(list)
         for index in indices:
             codes = tuple(self._priced(index, code) for code in part.codes)
-            equal[self.prices.device(index), codes].append(index)
+            equal[self.prices.devices[index], codes].append(index)
         for (_, codes), alike in equal.items():
             yield PricedGroup(part, alike, dict(zip(part.codes, codes, strict=True)), many=False)
 

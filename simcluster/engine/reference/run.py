@@ -11,15 +11,13 @@ import numpy as np
 import simpy
 
 from simcluster.engine.communication import Links, Who
-from simcluster.engine.linking import Segments
 from simcluster.engine.pricing import PricedClasses, PricedGroup, deadlock_error
 from simcluster.engine.progress import Progress
 from simcluster.engine.reference.flows import NEVER, Network, SimEvents
 from simcluster.engine.reference.meetings import Attend, GateCounter, GatedEntries, Latch, Meeting
 from simcluster.engine.reference.pace import Pace, Segment, segments_of, slowed_segments
 from simcluster.engine.reference.streams import Stream, Waits, run_kernels, run_transfers
-from simcluster.engine.timing import CommunicationStarts, GroupTiming, Timing
-from simcluster.number_arrays import Ints
+from simcluster.engine.timing import GroupTiming, StreamTimes, Timing
 from simcluster.program import StepGate
 
 
@@ -28,8 +26,7 @@ def run_by_processes(workloads: Sequence[PricedClasses], links: Links, progress:
     for whom if that never happens, OverflowError is raised for times beyond 64 bits.
     """
     env = simpy.Environment()
-    works: list[Works] = [{} for _ in workloads]
-    runs = [_Run(*workload, env) for workload in zip(workloads, works, strict=True)]
+    runs = [_Run(workload, env) for workload in workloads]
     streams = [stream for run in runs for stream in run.every]
     progress.total = sum(stream.length for stream in streams)
     progress.follow(lambda: (sum(stream.done for stream in streams), int(env.now)))
@@ -43,7 +40,7 @@ def run_by_processes(workloads: Sequence[PricedClasses], links: Links, progress:
         while waiting:
             yield env.all_of(run.start(network))
             waiting.discard(number)
-            run = _Run(workloads[number], works[number], env)
+            run = _Run(workloads[number], env)
         if not over.triggered:
             over.succeed()
 
@@ -65,17 +62,13 @@ def run_by_processes(workloads: Sequence[PricedClasses], links: Links, progress:
     return [run.timing(*counts) for run in runs]
 
 
-Works = dict[int, tuple[Sequence[Sequence[int | Segment]], Ints]]
-"""By group the entries of its different kernels, as ``run_kernels`` takes them, and which each class has."""
-
-
 class _Run:
     """One workload in time, once through all its steps: the streams [classes][streams], the paces of their
     kernels, where who meets, and gates.
     """
 
-    def __init__(self, classes: PricedClasses, works: Works, env: simpy.Environment) -> None:
-        self.classes, self.works, self.env = classes, works, env
+    def __init__(self, classes: PricedClasses, env: simpy.Environment) -> None:
+        self.classes, self.env = classes, env
         self.places = [(number, classes.groups[number], column) for number, column in classes.place_of]
         self.streams = [
             [Stream(env, len(stream)) for stream in group.part.streams] for _, group, _ in self.places
@@ -108,12 +101,10 @@ class _Run:
     def _kernels(self, number: int, column: int) -> Sequence[int | Segment]:
         """The entries of kernels of a class: as segments, where these give way to communication."""
         group = self.classes.groups[number]
-        if number not in self.works:
-            segments, (different, which) = group.part.segments, group.kernels()
-            make = segments_of if self.classes.slows(group) else _durations
-            self.works[number] = [make(segments, kernels) for kernels in different], which
-        works, which = self.works[number]
-        return works[which[column]]
+        segments, (different, which) = group.part.segments, group.kernels()
+        if self.classes.slows(group):
+            return segments_of(segments, different[which[column]])
+        return list(group.segment_times[segments.which, column].tolist())
 
     def _communications(
         self, network: Network, number: int, which: int, column: int, pace: Pace | None
@@ -142,27 +133,20 @@ class _Run:
     def _group_timing(self, group: PricedGroup) -> GroupTiming:
         """What the streams of the classes of a group recorded, as columns."""
         streams = [self.streams[index] for index in group.indices]
-        starts, ends = np.zeros((2, group.part.num_entries + 1, len(streams)), dtype=np.int64)
-        for column, own in enumerate(streams):
-            for number, stream in enumerate(own):
-                rows = group.part.entries(number)
-                starts[rows, column], ends[rows, column] = stream.starts, stream.ends
-        of_streams = np.split(starts[:-1], group.part.begins[1:-1])
-        begun = [CommunicationStarts(times, np.arange(len(streams))) for times in of_streams]
+        times = []
+        for of_classes in zip(*streams, strict=True):
+            recorded = [[stream.starts for stream in of_classes], [stream.ends for stream in of_classes]]
+            starts, ends = np.array(recorded, dtype=np.int64).transpose(0, 2, 1)
+            times.append(StreamTimes(starts, ends, np.arange(len(streams))))
         slowed = {
             column: slowed_segments(pace)
             for column, index in enumerate(group.indices)
             if (pace := self.paces[index]) is not None and pace.stretched
         }
-        return GroupTiming(group, begun, ends, slowed)
+        return GroupTiming(group, times, group.part.rows(every=True), group.segment_times, slowed)
 
 
 def _on_streams(waits: Iterable[Sequence[tuple[int, int]]], streams: Sequence[Stream]) -> Iterator[Waits]:
     """The waits of entries, with streams in place of their numbers."""
     for of_entry in waits:
         yield [(streams[other], position) for other, position in of_entry]
-
-
-def _durations(segments: Segments, kernels: Ints) -> list[int]:
-    """Nanoseconds of the entries of kernels."""
-    return list(segments.durations(kernels)[segments.which].tolist())
