@@ -133,15 +133,6 @@ class GroupTiming:
         streams = [StreamTimes(own.starts, own.ends, own.meeting[columns]) for own in self.streams]
         return GroupTiming(self.group, streams, self.rows, self.segment_times[:, columns], {})
 
-    def are_alike(self, one: int, other: int) -> bool:
-        """Whether two columns are certainly of classes that did everything at the same times."""
-        both = np.array([one, other])
-        times = [
-            own.T[stream.meeting[both]] for stream in self.streams for own in (stream.ends, stream.starts)
-        ]
-        every = [*times, self.segment_times.T[both]]
-        return not self.slowed.keys() & {one, other} and all(np.array_equal(*own) for own in every)
-
 
 @dataclass(frozen=True)
 class ClassTiming:

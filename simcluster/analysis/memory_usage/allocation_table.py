@@ -74,13 +74,8 @@ class AllocationAccount:
         if index not in self.ordered:
             if sum(rows.times.size for rows in set(self.ordered.values())) > MOST_KEPT:
                 self.ordered.clear()
-            timing, log = self.timing.classes[index], self.log(index)
-            group, column = timing.group, timing.column
-            beside = self.ordered.get(group.group.indices[max(0, column - 1)])
-            if beside is not None and beside.log is log and group.are_alike(column - 1, column):
-                self.ordered[index] = beside
-            else:
-                self.ordered[index] = log.in_order(group, timing.columns)
+            timing = self.timing.classes[index]
+            self.ordered[index] = self.log(index).in_order(timing.group, timing.columns)
         return self.ordered[index]
 
     def log(self, index: int) -> AllocationLog:

@@ -192,8 +192,7 @@ class GroupGaps:
         streams = part.streams
         for number in sorted(range(len(streams)), key=lambda number: streams[number].name):
             if len(streams[number]) and number != part.compute:
-                last = lasts[number]
-                over, of = np.where(last >= over, last, over), np.where(last >= over, number, of)
+                of, over = np.where(lasts[number] >= over, number, of), np.maximum(over, lasts[number])
         gap = np.full(len(columns), self._part.num_entries)
         rest = np.full(len(columns), self.causes.number(PIPELINE_WAIT if num_stages > 1 else IDLE))
         yield GapPieces(gap + 1, columns, over, np.full_like(over, end), rest, np.full_like(gap, NOTHING))

@@ -77,8 +77,7 @@ def break_down(program: Program, timing: Timing, num_stages: int) -> StepBreakdo
                 else:
                     np.add.at(lost[cause], indices[piece.column[rows]], over - start)
     waits = {name: lost[causes.number(cause)] for name, cause in WAITS.items()}
-    waited_for_host = lost[causes.number(HOST)]
-    kernels = {"compute_s": busy - host, "slowed_s": spent - busy, "host_s": host + waited_for_host}
+    kernels = {"compute_s": busy - host, "slowed_s": spent - busy, "host_s": host + lost[causes.number(HOST)]}
     others = sorted(set(causes.names) - {HOST, *WAITS.values()})
     exposed = {axis: lost[causes.number(axis)] for axis in others if lost[causes.number(axis)].any()}
     return StepBreakdown(kernels | waits, exposed)

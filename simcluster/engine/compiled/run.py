@@ -39,17 +39,15 @@ def run_compiled(workloads: Sequence[PricedClasses], links: Links, progress: Pro
     rows = [builder.add_workload(classes) for classes in workloads]
     arrays, transfers = builder.arrays(), list(builder.transfers)
     progress.total = sum(classes.num_entries for classes in workloads)
-    sure, num_flows = None, None
+    in_order = None
     if _goes_in_program_order(workloads[0], builder):
-        sure = time_in_program_order(workloads[0], rows[0], arrays, transfers, links, progress)
-    if sure is None:
+        in_order = time_in_program_order(workloads[0], rows[0], arrays, transfers, links, progress)
+    if in_order is None:
         begin_run(arrays)
     else:
-        until, num_flows = sure
-        resume_run(arrays, until)
+        resume_run(arrays, in_order[0])
     arrays = _run(arrays, transfers, progress)
-    if num_flows is None:
-        num_flows = int(arrays.totals["num_flows"][0])
+    num_flows = in_order[1] if in_order else int(arrays.totals["num_flows"][0])
     timings = []
     for number, (classes, own) in enumerate(zip(workloads, rows, strict=True)):
         if not arrays.workloads[number]["round"]:
@@ -100,8 +98,7 @@ def _run(arrays: Arrays, transfers: Sequence[Transfer], progress: Progress) -> A
         if why == FULL:
             arrays = _with_more_room(arrays)
         elif why == ASKS:
-            stream = arrays.streams[totals["stream"]]
-            kind = stream["row"] + arrays.entries["what"][stream["first_entry"] + stream["done"]]
+            kind = arrays.streams["kind"][totals["stream"]]
             totals["value"] = transfers[arrays.kinds["transfer"][kind]].latency(int(totals["now"]))
 
 
@@ -112,9 +109,7 @@ def next_work(work: int, seconds: float) -> int:
 
 def _with_more_room(arrays: Arrays) -> Arrays:
     """The same with twice the room for segments that are slowed."""
-    twice = [np.empty(2 * len(rows), rows.dtype) for rows in (arrays.stretched, arrays.kernel_end)]
-    for larger, rows in zip(twice, (arrays.stretched, arrays.kernel_end), strict=True):
-        larger[: len(rows)] = rows
+    twice = [np.append(rows, np.empty_like(rows)) for rows in (arrays.stretched, arrays.kernel_end)]
     return arrays._replace(stretched=twice[0], kernel_end=twice[1])
 
 
