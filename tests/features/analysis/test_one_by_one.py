@@ -69,19 +69,6 @@ def test_rows_of_a_class_are_those_of_the_table(timed):
         assert list(own.names["buffer"]) == list(every.names["buffer"])[: len(own.names["buffer"])]
 
 
-@pytest.mark.parametrize("name", ["1f1b", "slowed"])
-def test_ranks_that_do_everything_at_the_same_times_share_the_order_of_their_allocations(name):
-    built = build_scenario(SCENARIOS[name], unfold=True)
-    timing, placed = run_alone(built), built.placed
-    account = AllocationAccount(placed, timing)
-    ordered = [account.in_order(index) for index in range(len(timing.classes))]
-    assert len(set(ordered)) == (2 if name == "1f1b" else len(ordered)), "slowed kernels are not compared"
-    for index, (each, rows) in enumerate(zip(timing.classes, ordered, strict=True)):
-        alone = account.log(index).in_order(each.group, each.columns)
-        assert np.array_equal(rows.times, alone.times)
-        assert np.array_equal(rows.numbers, alone.numbers)
-
-
 def test_a_summary_needs_no_table_of_all_allocations_and_no_recording(monkeypatch):
     def made(*_):
         raise AssertionError("nobody asked for it")
