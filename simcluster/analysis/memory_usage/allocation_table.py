@@ -72,7 +72,7 @@ class AllocationAccount:
     def in_order(self, index: int) -> OrderedRows:
         """The rows of a class's log in the order of time."""
         if index not in self.ordered:
-            if sum(rows.times.size for rows in set(self.ordered.values())) > MOST_KEPT:
+            if sum(rows.times.size for rows in self.ordered.values()) > MOST_KEPT:
                 self.ordered.clear()
             timing = self.timing.classes[index]
             self.ordered[index] = self.log(index).in_order(timing.group, timing.columns)
