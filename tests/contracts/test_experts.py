@@ -16,7 +16,7 @@ from simcluster.document import validate_data
 from simcluster.errors import PlanError
 from simcluster.layout import Movement, MovementKind
 from simcluster.model import Matmul, Phase
-from simcluster.plan.spec.parallel_spec import FrameworkSpec, RecipeSpec
+from simcluster.plan.spec import FrameworkSpec, RecipeSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify
 from simcluster.simulation.compose.build import plan_scenario

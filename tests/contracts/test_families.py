@@ -15,7 +15,7 @@ import pytest
 from simcluster.document import validate_data
 from simcluster.model import Phase
 from simcluster.model.spec.model_spec import ModelSpec
-from simcluster.plan.spec.parallel_spec import FrameworkSpec
+from simcluster.plan.spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify
 from simcluster.simulation.compose.build import build_scenario

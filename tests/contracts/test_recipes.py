@@ -17,7 +17,7 @@ import pytest
 from simcluster.document import validate_data
 from simcluster.layout import Movement
 from simcluster.model import Phase
-from simcluster.plan.spec.parallel_spec import FrameworkSpec, RecipeSpec
+from simcluster.plan.spec import FrameworkSpec, RecipeSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, verify
 from tests.support.covering import covering, thorough_but_few

@@ -13,8 +13,8 @@ from simcluster.plan.optimizer.optimizer_step import optimize
 from simcluster.plan.precision.fp8_matmuls import Fp8Plan, quantise
 from simcluster.plan.rules.strategy_rule import AxisRoles, StrategyRule
 from simcluster.plan.sharding.graph_sharding import shard
+from simcluster.plan.spec import RecipeSpec
 from simcluster.plan.spec.optimizer_sharding import ShardingChoice
-from simcluster.plan.spec.parallel_spec import RecipeSpec
 from simcluster.plan.strategies.assignment import Strategies, assign_strategies
 from simcluster.work import DType
 from tests.support.plan_graphs import LLAMA, router

@@ -11,7 +11,7 @@ from simcluster.cluster import ClusterSpec
 from simcluster.document import validate_data
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.plan import Plan, make_plan
-from simcluster.plan.spec.parallel_spec import FrameworkSpec, ParallelSpec, TrainingSpec
+from simcluster.plan.spec import FrameworkSpec, ParallelSpec, TrainingSpec
 
 LLAMA = {"layers": 4, "hidden": 16, "heads": 8, "kv_heads": 4, "ffn": 24, "vocab": 61}
 GPT = {"family": "gpt", "layers": 4, "hidden": 16, "heads": 4, "vocab": 64, "max_positions": 8}

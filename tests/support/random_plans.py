@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from simcluster.cluster import ClusterSpec
 from simcluster.document import validate_data
 from simcluster.plan import make_plan
+from simcluster.plan.spec import ParallelSpec, TrainingSpec
 from simcluster.plan.spec.framework import FrameworkSpec
-from simcluster.plan.spec.parallel_spec import ParallelSpec, TrainingSpec
 from simcluster.simulation.verification.single_device_comparison import compare_values
 from tests.support.random_graphs import EVEN, MESH, networks
 

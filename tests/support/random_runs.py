@@ -13,7 +13,7 @@ from simcluster.cluster.device.communication_kernels import CommunicationKernels
 from simcluster.engine import Fabric
 from simcluster.engine.communication import Background, CapacityChange, FlowPhase, Links, Transfer, Vectors
 from simcluster.engine.communication.fabric import Late
-from simcluster.plan.spec.parallel_spec import FrameworkSpec
+from simcluster.plan.spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose.build import build_scenario, workload_of
 from tests.support.event_equality import flow

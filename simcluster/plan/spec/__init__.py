@@ -1,6 +1,5 @@
 """The scenario's training, inference and parallel sections, and framework profiles, as they are written."""
 
-from simcluster.plan.spec.allocator import AllocatorSpec, PoolSpec
 from simcluster.plan.spec.auto_spec import USUAL_SEARCH, AutoSpec
 from simcluster.plan.spec.communication_fusion import (
     ALONE,
@@ -14,8 +13,15 @@ from simcluster.plan.spec.communication_fusion import (
     fusion_ids,
     unused_fusion,
 )
-from simcluster.plan.spec.framework import BEHIND_GATHERS, IDEAL, FrameworkSpec
-from simcluster.plan.spec.framework_sections import BucketSpec, FrameworkMemorySpec
+from simcluster.plan.spec.framework import (
+    BEHIND_GATHERS,
+    IDEAL,
+    AllocatorSpec,
+    BucketSpec,
+    FrameworkMemorySpec,
+    FrameworkSpec,
+    PoolSpec,
+)
 from simcluster.plan.spec.inference_spec import InferenceSpec, Task, samples
 from simcluster.plan.spec.offload_spec import CategorySpec, OffloadSpec
 from simcluster.plan.spec.optimizer_sharding import (
@@ -27,10 +33,11 @@ from simcluster.plan.spec.optimizer_sharding import (
 )
 from simcluster.plan.spec.optimizer_spec import OptimizerSpec, RuleSpec
 from simcluster.plan.spec.overlap_spec import OverlapSpec
-from simcluster.plan.spec.parallel_spec import ParallelSpec, RecipeSpec, TrainingSpec
+from simcluster.plan.spec.parallel_spec import ParallelSpec
 from simcluster.plan.spec.parameter_server_spec import ParameterServerSpec, ServerUpdate
 from simcluster.plan.spec.precision_spec import Fp8Spec, PrecisionSpec
 from simcluster.plan.spec.program_spec import WORLD, GradientSpec, GroupName, PartSpec, ProgramSpec
+from simcluster.plan.spec.recipe_spec import RecipeSpec
 from simcluster.plan.spec.recompute_spec import PATH, Layers, RecomputeSpec, layers_by_block_method
 from simcluster.plan.spec.routing_spec import RoutingSpec
 from simcluster.plan.spec.schedule_spec import ScheduleSpec, schedule_kinds
@@ -44,6 +51,7 @@ from simcluster.plan.spec.strategy_spec import (
     ulysses_entry,
 )
 from simcluster.plan.spec.subgraph_spec import SubgraphSpec
+from simcluster.plan.spec.training_spec import TrainingSpec
 
 __all__ = [
     "ALONE",

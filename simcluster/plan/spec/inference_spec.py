@@ -9,9 +9,9 @@ from pydantic import model_validator
 
 from simcluster.document import PositiveInt, Refused, Section
 from simcluster.model import Generation
-from simcluster.plan.spec.parallel_spec import TrainingSpec
 from simcluster.plan.spec.precision_spec import FloatName, PrecisionSpec
 from simcluster.plan.spec.routing_spec import RoutingSpec
+from simcluster.plan.spec.training_spec import TrainingSpec
 from simcluster.work import DType
 
 

@@ -1,62 +1,37 @@
-"""The scenario's ``training:`` and ``parallel:`` sections, and the recipe files."""
+"""The scenario's ``parallel:`` section."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from importlib.resources.abc import Traversable
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import AliasChoices, Field, StrictBool, StrictInt, model_validator
 
-from simcluster.document import (
-    CatalogSection,
-    Name,
-    PositiveInt,
-    Refused,
-    Section,
-)
+from simcluster.document import Name, PositiveInt, Refused, Section
 from simcluster.errors import nearest
-from simcluster.plan.fine_tuning import LoraSpec
 from simcluster.plan.spec.auto_spec import AutoSpec, SearchMode
 from simcluster.plan.spec.communication_fusion import BucketsSpec, Ends, FusionSpec, check_ends
-from simcluster.plan.spec.framework import FrameworkSpec as FrameworkSpec
 from simcluster.plan.spec.offload_spec import OffloadSpec
 from simcluster.plan.spec.optimizer_sharding import Written as WrittenSharding
-from simcluster.plan.spec.optimizer_spec import OptimizerSpec as OptimizerSpec
 from simcluster.plan.spec.overlap_spec import OverlapSpec
 from simcluster.plan.spec.parameter_server_spec import ParameterServerSpec
-from simcluster.plan.spec.precision_spec import FloatName as FloatName
-from simcluster.plan.spec.precision_spec import Fp8Spec as Fp8Spec
-from simcluster.plan.spec.precision_spec import PrecisionSpec as PrecisionSpec
 from simcluster.plan.spec.program_spec import ProgramSpec
-from simcluster.plan.spec.recompute_spec import RecomputeSpec as RecomputeSpec
+from simcluster.plan.spec.recipe_spec import RecipeSpec
+from simcluster.plan.spec.recompute_spec import RecomputeSpec
 from simcluster.plan.spec.redistribution_spec import RedistributionSpec
-from simcluster.plan.spec.routing_spec import RoutingSpec
-from simcluster.plan.spec.schedule_spec import ScheduleSpec as ScheduleSpec
+from simcluster.plan.spec.schedule_spec import ScheduleSpec
 from simcluster.plan.spec.strategy_spec import Axes, StrategySpec
 from simcluster.plan.spec.subgraph_spec import SubgraphSpec
-from simcluster.registry import data_files
 
 USUAL_REUSE = 1000
 """Collectives of a reusable call where no number is given (MS_COMM_COMPILER_OPT=-1)."""
 
-
 _MESH = "write the sizes in the mesh: {pipeline: 4, data: 8, tensor: 8}"
-_STEPS = "leave it out: the number of micro-batches is global_batch / (micro_batch x data-parallel ranks)"
 _ZERO = "write optimizer_sharding: {zero: 1}; 2 and 3 are other stages"
 _SPLITS = ("tensor_parallel", "pipeline_parallel", "data_parallel", "model_parallel")
 
-_TRAINING_ELSEWHERE = {
-    "batch_size": "write global_batch, of all devices, or micro_batch, of one data-parallel rank",
-    "dtype": "write precision",
-    **dict.fromkeys(("lr", "learning_rate"), "write optimizer: {kind: adamw, learning_rate: 1e-4}"),
-    **dict.fromkeys(("gradient_accumulation", "gradient_accumulation_steps", "micro_batch_num"), _STEPS),
-    **dict.fromkeys(("accumulate_grad_batches", "micro_batches", "num_micro_batches"), _STEPS),
-}
-"""Keys of other tools that the section ``training`` does not have, and what it says instead."""
-
-_PARALLEL_ELSEWHERE = {
+_ELSEWHERE = {
     **dict.fromkeys(("sequence_parallel", "use_seq_parallel"), "write recipe: megatron_sp"),
     **dict.fromkeys(("zero", "zero_stage", "zero_optimization"), _ZERO),
     **dict.fromkeys(("fsdp", "fsdp2"), "write optimizer_sharding: fsdp"),
@@ -65,77 +40,7 @@ _PARALLEL_ELSEWHERE = {
     **dict.fromkeys(("vpp", "virtual_pipeline"), "write schedule: {kind: interleaved, chunks: 2}"),
     **dict.fromkeys(("activation_checkpointing", "recompute_granularity"), "write recompute: all"),
 }
-"""The same of the section ``parallel``."""
-
-
-class TrainingSpec(Section):
-    """The workload of one training step."""
-
-    keys_elsewhere: ClassVar[Mapping[str, str]] = _TRAINING_ELSEWHERE
-
-    global_batch: PositiveInt
-    """Sequences per step over all ranks."""
-
-    micro_batch: PositiveInt
-    """Sequences per micro-batch on each data-parallel rank; the number of gradient accumulation steps
-    follows."""
-
-    batch_shares: dict[Name, Annotated[tuple[PositiveInt, ...], Field(min_length=1)]] = {}
-    """Unequal shares of the global batch, by coordinate along one mesh axis: ``{data: [3, 3, 1, 1]}`` gives
-    the first two three times as many micro-batches as the last two. Equal if absent."""
-
-    seq_len: PositiveInt
-    """Tokens per sequence."""
-
-    precision: PrecisionSpec = PrecisionSpec.model_construct()
-    """fp32, tf32, fp16, bf16, fp8 or nvfp4, or each number format separately."""
-
-    optimizer: OptimizerSpec = OptimizerSpec.model_construct()
-    """sgd, momentum, adam, adamw, lamb, muon, lazy_adam or ftrl, with its hyperparameters."""
-
-    routing: RoutingSpec = RoutingSpec.model_construct()
-    """Distribution of tokens over the experts of a mixture: uniform, zipf:1.2, normal:0.3, or a histogram."""
-
-    lora: LoraSpec | None = None
-    """Low-rank adapters, which are trained while the weights of the model are frozen."""
-
-    frozen: tuple[Name, ...] | None = None
-    """Parameter names, as patterns, that are not trained: they have no gradients and no optimizer states.
-    Default: all parameters of the model if there are adapters, else none."""
-
-    @property
-    def formats(self) -> PrecisionSpec:
-        """The formats of a step."""
-        return self.precision
-
-    @property
-    def frozen_patterns(self) -> tuple[str, ...]:
-        """Patterns of the model's parameters that are not trained."""
-        return self.frozen if self.frozen is not None else ("*",) if self.lora else ()
-
-
-class RecipeSpec(CatalogSection):
-    """A recipe: strategies for a family of models, in the form in which scenarios write them."""
-
-    noun: ClassVar[str] = "recipe"
-
-    title: Name
-    """What it does, in one line."""
-
-    source: Name
-    """Where the scheme is described."""
-
-    strategies: tuple[StrategySpec, ...] = ()
-    """Later entries win."""
-
-    optimizer_sharding: WrittenSharding | None = None
-    """What is sharded if the scenario does not say."""
-
-    @classmethod
-    def entries(cls) -> Mapping[str, Traversable]:
-        """The shipped recipes."""
-        return data_files("simcluster.plan.recipes")
-
+"""Keys of other tools that the section does not have, and what it says instead."""
 
 _NOT_MANUAL = (
     "recipe",
@@ -161,7 +66,7 @@ _NOT_MANUAL = (
 class ParallelSpec(Section):
     """How the step is distributed over the ranks."""
 
-    keys_elsewhere: ClassVar[Mapping[str, str]] = _PARALLEL_ELSEWHERE
+    keys_elsewhere: ClassVar[Mapping[str, str]] = _ELSEWHERE
 
     mode: Literal["data", "semi_auto", "auto", "manual"] = "semi_auto"
     """data: only the batch is split, over the batch axes. semi_auto: strategies, then the recipe, then the

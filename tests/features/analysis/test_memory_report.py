@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simcluster.plan.spec.framework_sections import FrameworkMemorySpec
+from simcluster.plan.spec import FrameworkMemorySpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from tests.support.covering import quick

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simcluster.analysis.memory_usage.memory_verdict import MemoryUse, MemoryVerdict, deciding_verdict
-from simcluster.plan.spec.parallel_spec import FrameworkSpec
+from simcluster.plan.spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import plan_scenario

@@ -15,7 +15,7 @@ from simcluster.cluster import Device
 from simcluster.engine import Implementation, Progress, Workload, run
 from simcluster.errors import SimulationError
 from simcluster.plan.schedules.one_f_one_b import OneFOneB
-from simcluster.plan.spec.parallel_spec import FrameworkSpec
+from simcluster.plan.spec import FrameworkSpec
 from simcluster.program import Executions, InstructionKind, partition_ranks
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from simcluster.document import validate_data
-from simcluster.plan.spec.parallel_spec import FrameworkSpec
+from simcluster.plan.spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate
 from tests.support.covering import quick_at

@@ -6,8 +6,8 @@ import pytest
 
 from simcluster.document import validate_data
 from simcluster.errors import SimclusterError
+from simcluster.plan.spec import ParallelSpec
 from simcluster.plan.spec.framework import FrameworkSpec
-from simcluster.plan.spec.parallel_spec import ParallelSpec
 from simcluster.program.communication.host_calls import HostCalls
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario, simulate, verify

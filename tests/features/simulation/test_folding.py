@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcluster.plan.spec.parallel_spec import FrameworkSpec, RecipeSpec
+from simcluster.plan.spec import FrameworkSpec, RecipeSpec
 from simcluster.scenario import Scenario
 from simcluster.simulation.compose.build import build_scenario
 from tests.support.covering import quick, quick_at

@@ -11,7 +11,7 @@ import pytest
 import simcluster
 from simcluster import MindSporeLayout, PlanError, ScenarioError
 from simcluster.model import Phase
-from simcluster.plan.spec.parallel_spec import FrameworkSpec
+from simcluster.plan.spec import FrameworkSpec
 from simcluster.program import InstructionKind
 from simcluster.scenario import Scenario
 from simcluster.simulation import simulate, verify

@@ -12,7 +12,7 @@ from simcluster.analysis.memory_usage.allocator_replay import replay_allocator
 from simcluster.analysis.memory_usage.block_lists import EVERY_SIZE, PoolRules
 from simcluster.analysis.memory_usage.caching_allocator import POOL_CODE, CachingAllocator, Pool
 from simcluster.analysis.memory_usage.memory_verdict import pool_rules
-from simcluster.plan.spec.allocator import AllocatorSpec
+from simcluster.plan.spec import AllocatorSpec
 from simcluster.trace import Table
 from tests.support.one_by_one import ReservedOneByOne
 

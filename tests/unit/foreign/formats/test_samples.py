@@ -7,7 +7,7 @@ import pytest
 from simcluster.foreign import TranslationStatus, importer, translate_file, translated_text
 from simcluster.foreign.assembly.accepted_keys import schema_accepts, schema_has
 from simcluster.model.spec.model_spec import ModelSpec
-from simcluster.plan.spec.parallel_spec import FrameworkSpec
+from simcluster.plan.spec import FrameworkSpec
 from simcluster.scenario import Scenario
 from tests.support.foreign_samples import SAMPLES, text_of
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from simcluster.document import validate_data
 from simcluster.layout import Mesh
 from simcluster.plan.execution.execution_policy import FREE_EXECUTION, Buckets, ExecutionPolicy
+from simcluster.plan.spec import BucketSpec
 from simcluster.plan.spec.framework import FrameworkSpec
-from simcluster.plan.spec.framework_sections import BucketSpec
 from simcluster.plan.spec.optimizer_sharding import ShardingChoice
 
 SIZES = st.lists(st.integers(1, 100), max_size=30)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from simcluster.layout import Movement
 from simcluster.model import Phase
 from simcluster.plan.execution.kernel_fusion import fuse, kernel_nodes
-from simcluster.plan.spec.parallel_spec import FrameworkSpec
+from simcluster.plan.spec import FrameworkSpec
 from tests.support.planned import GPT, LLAMA, plan
 
 PAIRS = FrameworkSpec.load("ideal").fuse

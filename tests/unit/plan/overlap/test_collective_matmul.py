@@ -16,8 +16,8 @@ from simcluster.model.operators.chunks import JoinChunks, SplitChunks
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.plan import make_plan
 from simcluster.plan.overlap.collective_matmul import chunk_collectives, count_chunked_collectives
+from simcluster.plan.spec import FrameworkSpec, ParallelSpec, TrainingSpec
 from simcluster.plan.spec.overlap_spec import OverlapSpec
-from simcluster.plan.spec.parallel_spec import FrameworkSpec, ParallelSpec, TrainingSpec
 from tests.contracts.operator_cases import cases
 from tests.support import pass_graphs
 from tests.support.planned import LLAMA, plan

@@ -8,7 +8,7 @@ from simcluster.document import validate_data
 from simcluster.errors import PlanError, ScenarioError
 from simcluster.model import Phase
 from simcluster.plan.recompute.selective_recompute import recompute_operators
-from simcluster.plan.spec.parallel_spec import RecomputeSpec
+from simcluster.plan.spec import RecomputeSpec
 from tests.support import pass_graphs
 from tests.support.plan_graphs import told
 from tests.support.planned import plan

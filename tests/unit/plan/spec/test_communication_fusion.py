@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from simcluster.document import validate_data
 from simcluster.errors import SimclusterError
 from simcluster.plan.execution.execution_policy import Buckets, Fusion
+from simcluster.plan.spec import ParallelSpec
 from simcluster.plan.spec.communication_fusion import MB, FusionSpec
-from simcluster.plan.spec.parallel_spec import ParallelSpec
 
 
 def read(written):

@@ -7,7 +7,7 @@ import pytest
 from simcluster.document import validate_data
 from simcluster.errors import ScenarioError
 from simcluster.layout import MindSporeLayout
-from simcluster.plan.spec.parallel_spec import ParallelSpec
+from simcluster.plan.spec import ParallelSpec
 from simcluster.plan.spec.strategy_spec import StrategySpec
 
 

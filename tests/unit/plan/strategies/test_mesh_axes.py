@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from simcluster.document import Refused
 from simcluster.layout import Mesh
-from simcluster.plan.spec.parallel_spec import ParallelSpec
+from simcluster.plan.spec import ParallelSpec
 from simcluster.plan.strategies.mesh_axes import _proposed
 
 MESHES = st.dictionaries(st.sampled_from(["pipeline", "data", "tensor", "expert"]), st.integers(1, 12))

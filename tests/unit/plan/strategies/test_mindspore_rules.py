@@ -13,7 +13,7 @@ from simcluster.model.operators.embedding import Embedding
 from simcluster.model.operators.min_max import Extreme
 from simcluster.model.operators.reduction import SumTo
 from simcluster.model.operators.reshape import Reshape
-from simcluster.plan.spec.parallel_spec import ParallelSpec
+from simcluster.plan.spec import ParallelSpec
 from simcluster.plan.spec.redistribution_spec import RedistributionSpec
 from simcluster.work import DType
 from tests.support.mindspore_nets import groups, local, net, planned, rule

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from simcluster.plan.spec.parallel_spec import FrameworkSpec
+from simcluster.plan.spec import FrameworkSpec
 from simcluster.report import report_page, summary_text
 from simcluster.report.content.statements import fullest_device, reserved_text
 from simcluster.scenario import Scenario

@@ -18,7 +18,7 @@ from simcluster.document import (
     Section,
 )
 from simcluster.errors import nearest
-from simcluster.plan.spec.allocator import AllocatorSpec
+from simcluster.plan.spec.framework.allocator import AllocatorSpec
 from simcluster.plan.switches import (
     Phrase,
     calls_words,

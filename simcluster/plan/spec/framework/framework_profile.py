@@ -18,11 +18,10 @@ from simcluster.document import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
-    Refused,
     Section,
 )
-from simcluster.errors import nearest
-from simcluster.plan.spec.framework_sections import (
+from simcluster.plan.spec.framework.operator_names import refuse_unknown_operators
+from simcluster.plan.spec.framework.profile_sections import (
     FrameworkMemorySpec,
     FusedSoftmaxSpec,
     GradientReductionSpec,
@@ -310,14 +309,7 @@ class FrameworkProfile(CatalogSection):
 
     @model_validator(mode="after")
     def _operators_are_known(self) -> FrameworkSpec:
-        """Of names that the entry it starts from has not, since loading all operators takes a second."""
-        entry = self.entry(self.use) if self.use else {}
-        unusual = {
-            path: sorted(set(_names(_at(dict(self), path))) - set(_names(_at(entry, path))))
-            for path in _OPERATORS
-        }
-        if any(unusual.values()):
-            _check_operators(unusual)
+        refuse_unknown_operators(dict(self), self.entry(self.use) if self.use else {})
         return self
 
     @classmethod
@@ -408,46 +400,3 @@ def _given(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: given for key, given in value.items() if given}
     return value
-
-
-_OPERATORS = (
-    *((key,) for key in ("fuse", "passes", "accumulate", "calls", "host_waits", "traffic")),
-    *(("storage", key) for key in ("in_place", "scratch", "whole", "placeholders", "operand_buffers")),
-)
-"""The switches that name operators or families of them, by their keys."""
-
-
-def _at(section: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    """What a section has under these keys, from the outer to the inner; nothing if it has not."""
-    value: Any = section
-    for key in path:
-        value = value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
-    return () if value is None else value
-
-
-def _names(value: Any) -> list[str]:
-    """The names in a switch: in lists, in pairs, or as keys."""
-    if isinstance(value, str):
-        return [value] if value != "all" else []
-    return [name for part in value for name in _names(part)]
-
-
-_EXCHANGED_TOKENS = (("host_waits",), "expert_exchange")
-"""What the host may wait for that is no operator: tokens that ranks exchange before the experts run."""
-
-
-def _check_operators(names: Mapping[tuple[str, ...], list[str]]) -> None:
-    """Refused if one of the names, by keys, is neither an operator's nor a family's."""
-    from simcluster.model import operator_kinds
-
-    plain = {name for kind in operator_kinds().values() for name in (kind.kind, kind.family)}
-    # Functions may multiply a router's weights in their kernel, and are called so, too.
-    known = plain | {f"weighed_{name}" for name in plain}
-    for path, written in names.items():
-        for name in written:
-            if name not in known and (path, name) != _EXCHANGED_TOKENS:
-                raise Refused(
-                    f"no operator and no family of operators is called '{name}'",
-                    path=".".join(path),
-                    hint=nearest(name, sorted(plain)),
-                )

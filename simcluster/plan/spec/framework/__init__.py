@@ -1,0 +1,15 @@
+"""Framework profiles: the switches of a training framework, their sections, and how it reserves memory."""
+
+from simcluster.plan.spec.framework.allocator import AllocatorSpec, PoolSpec
+from simcluster.plan.spec.framework.framework_profile import BEHIND_GATHERS, IDEAL, FrameworkSpec
+from simcluster.plan.spec.framework.profile_sections import BucketSpec, FrameworkMemorySpec
+
+__all__ = [
+    "BEHIND_GATHERS",
+    "IDEAL",
+    "AllocatorSpec",
+    "BucketSpec",
+    "FrameworkMemorySpec",
+    "FrameworkSpec",
+    "PoolSpec",
+]
