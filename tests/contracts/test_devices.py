@@ -20,7 +20,8 @@ from simcluster.cluster import (
     load_device,
     load_host,
 )
-from simcluster.cluster.spec.device_spec import NumberFormat, StreamingKernel
+from simcluster.cluster.spec.device_spec import StreamingKernel
+from simcluster.cluster.spec.gemm_spec import NumberFormat
 from simcluster.collectives import Operation, all_algorithms, collective_time
 from simcluster.work import DType, Kernel, Work
 from tests.support.catalog_figures import figures

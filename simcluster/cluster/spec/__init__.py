@@ -1,7 +1,8 @@
 """What the ``cluster:`` section and catalog files may say of devices, hosts, links, networks and changes."""
 
-from simcluster.cluster.spec.cluster_spec import ClusterSpec, HostGroupSpec
+from simcluster.cluster.spec.cluster_spec import ClusterSpec
 from simcluster.cluster.spec.device_spec import DeviceSpec, StreamingKernel
+from simcluster.cluster.spec.host_group_spec import HostGroupSpec
 from simcluster.cluster.spec.host_spec import HostSpec
 from simcluster.cluster.spec.implementation_spec import (
     Direction,

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from pydantic import ConfigDict, PrivateAttr, ValidationInfo, model_validator
+from pydantic import PrivateAttr, ValidationInfo, model_validator
 
 from simcluster.cluster.allocation import AllocatedSite, Allocation, MapBy, allocation_formats
 from simcluster.cluster.cluster import Assumption, Cluster
 from simcluster.cluster.device import PowerModel
 from simcluster.cluster.host import Host
-from simcluster.cluster.interconnect import FabricBuilder, FabricCards, NetworkFabric, Storage
-from simcluster.cluster.networks import Switch
+from simcluster.cluster.interconnect import Storage
+from simcluster.cluster.spec.assumed_figures import assumptions_of
 from simcluster.cluster.spec.device_changes import MOST_DEVICES, AnyChange, ChangeSpec, device_speeds
-from simcluster.cluster.spec.device_spec import ClockSpec, DeviceSpec
-from simcluster.cluster.spec.host_spec import DiskSpec, HostSpec, ProcessorSpec
+from simcluster.cluster.spec.host_group_spec import HostGroupSpec
+from simcluster.cluster.spec.host_spec import HostSpec
 from simcluster.cluster.spec.index_lists import IndexList
 from simcluster.cluster.spec.network_choice import AnyNetwork
 from simcluster.cluster.spec.price import Price, PriceRate
@@ -55,74 +54,6 @@ class StorageSpec(Section):
         """The storage."""
         latency = self.latency.value if self.latency else 0.0
         return Storage(self.read.value, self.write.value, self.host.value, latency)
-
-
-class HostGroupSpec(Section):
-    """A group of identical hosts: ``{use: dgx-h100, hosts: 2}``, or ``{host: {...}, hosts: 2}``."""
-
-    model_config = ConfigDict(defer_build=False)  # for sections that hold it: they take over what is built
-
-    use: Name | None = None
-    """A host of the catalog."""
-
-    host: HostSpec | None = None
-    """The host, written inline or as a catalog host with changes; instead of ``use``."""
-
-    hosts: PositiveInt
-    """Number of hosts."""
-
-    network: AnyNetwork | None = None
-    """How the network cards are connected; if absent, as the host's file says."""
-
-    @model_validator(mode="after")
-    def _has_a_host(self) -> Self:
-        if (self.use is None) == (self.host is None):
-            raise Refused("name a host with 'use: dgx-h100', or write it under 'host'; one of the two")
-        host = self.made
-        nics = min(host.network.nics.value, host.devices.value)
-        for path, network in (("network", self.network), ("host.network.fabric", host.network.fabric)):
-            if network is None:
-                continue
-            try:
-                network.check(self.hosts, nics)
-            except Refused as refused:
-                inner = refused.problems[0]
-                raise Refused(inner.message, path=f"{path}.{inner.path}") from None
-            break
-        return self
-
-    @property
-    def made(self) -> HostSpec:
-        """The host, wherever it is written."""
-        return self.host or _host_of_catalog(self.use)
-
-    @property
-    def builder(self) -> FabricBuilder:
-        """The network, for any site."""
-        network = self.network or self.made.network.fabric
-        return network.builder() if network else Switch
-
-    @property
-    def is_joinable(self) -> bool:
-        """Whether its network has one root, at which other groups can join it."""
-        return self._alone.root >= 0
-
-    @property
-    def reduces(self) -> bool:
-        """Whether its network adds up what passes it."""
-        return self._alone.reduces is not None
-
-    @property
-    def _alone(self) -> NetworkFabric:
-        site = FabricCards(self.hosts, self.made.network.nics.value, self.made.network.build())
-        return self.builder(site)
-
-
-@cache
-def _host_of_catalog(name: str | None) -> HostSpec:
-    """The host of this name, built once: every question about a cluster asks for it. Refused if unknown."""
-    HostSpec.expanded(name)
-    return HostSpec.model_validate({"use": name})
 
 
 _NOT_FOR_ALL = {
@@ -378,7 +309,7 @@ class ClusterSpec(Section):
             kind = next((at for at, known in enumerate(kinds) if known[:2] == (spec, network)), len(kinds))
             if kind == len(kinds):
                 kinds.append((spec, network, spec.build()))
-                assumed |= dict.fromkeys(_assumptions(spec, spec.use or spec.title))
+                assumed |= dict.fromkeys(assumptions_of(spec, spec.use or spec.title))
             groups.append(HostGroup(kinds[kind][2], group.hosts, group.builder, kind))
         if len(kinds) > 1:
             assumed[_LIBRARY] = None
@@ -401,29 +332,3 @@ _LIBRARY = Assumption(
     "NCCL and HCCL cannot talk to each other; libraries for several kinds of devices exist, but no published "
     "table of their protocols",
 )
-
-
-def _assumptions(part: Any, name: str) -> Iterator[Assumption]:
-    """The assumed figures of a section and all below it; a device's are named after the device."""
-    if isinstance(part, (ClockSpec, ProcessorSpec, DiskSpec)):
-        return  # facts for reading: no result rests on them
-    if isinstance(part, Figure):
-        if part.provenance == "assumed":
-            yield Assumption(name, _text(part.model_dump(mode="json")["value"]), part.source)
-    elif isinstance(part, Section):
-        for field in type(part).model_fields:
-            inner = getattr(part, field)
-            named = inner.use or inner.title if isinstance(inner, DeviceSpec) else f"{name}.{field}"
-            yield from _assumptions(inner, named)
-    elif isinstance(part, (dict, tuple)):
-        for key, inner in part.items() if isinstance(part, dict) else enumerate(part):
-            yield from _assumptions(inner, f"{name}.{key}")
-
-
-def _text(value: Any) -> str:
-    """A figure's value on one line, as a YAML file would have it."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_text(inner)}" for key, inner in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(_text(inner) for inner in value) + "]"
-    return str(value)
