@@ -5,8 +5,7 @@ Layers and micro-batches are lowered once; instances only bind names.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 
@@ -28,20 +27,19 @@ from simcluster.program.isa import (
     InstructionKind,
     Scope,
     Slot,
-    record_producer,
 )
 from simcluster.program.lowering.collective_copies import with_copies
 from simcluster.program.lowering.fused_kernel import fused_work, sums_made_again, with_traffic
 from simcluster.program.lowering.graph_launch import awaited_by_host, dispatch_costs, named
-from simcluster.program.lowering.host_device_copies import copy_instruction, kernels_awaited
+from simcluster.program.lowering.host_device_copies import copy_instruction
 from simcluster.program.lowering.host_operators import host_instruction
+from simcluster.program.lowering.instruction_order import InstructionOrder
 from simcluster.program.lowering.lifetimes import ValueUses
 from simcluster.program.lowering.memory_categories import ValueCategories
 from simcluster.program.lowering.phases import (
-    BACKWARD,
     FORWARD,
+    PER_MICRO_BATCH,
     RECOMPUTE,
-    WEIGHTS,
     phases_of,
     stream_of,
 )
@@ -56,9 +54,6 @@ from simcluster.program.lowering.storage import (
 from simcluster.program.lowering.token_exchange import exchanged_choices, share_sent_once, with_sorting_pass
 from simcluster.program.lowering.unit_copies import with_unit_copies
 from simcluster.work import MATRIX_KERNELS, DType, Kernel, Work
-
-_COMPUTED = (FORWARD, RECOMPUTE, BACKWARD, WEIGHTS)
-"""What is done for every micro-batch, in order of the kernels."""
 
 _ADDED = (Role.ACCUMULATOR, Role.SUM)
 
@@ -92,7 +87,7 @@ def lower_block(
     phases = phases_of(block)
     # Where collectives block, no kernel runs beside one, and segments would lose what waits for what.
     if settings.segments and not settings.policy.blocking_layers:
-        phases = split_into_segments(phases, _COMPUTED)
+        phases = split_into_segments(phases, PER_MICRO_BATCH)
     uses = ValueUses.of(block, phases, given or {}, stream_of)
     forward = [node for name, nodes in phases.items() if phase_of(name) == FORWARD for node in nodes]
     categories = ValueCategories.of(block, uses)
@@ -126,30 +121,29 @@ class _CodeWriter:
     instructions: list[Instruction] = field(default_factory=list)
 
     def write(self) -> InstructionBlock:
-        once = self.settings.policy.tokens_once
+        policy = self.settings.policy
+        once = policy.tokens_once
         self.exchanged = exchanged_choices(self.block.nodes, self.block.values) if once else {}
         kernels = kernel_nodes(self.nodes)
         self.internal = kernel_internal_values(self.nodes, kernels, self.uses)
         for nodes in kernels:
             self.instructions.append(self._instruction(nodes))
         phase = phase_of(self.name)
-        if phase in _COMPUTED and self.settings.policy.copied_axes:
-            axes = self.settings.policy.copied_axes
-            self.instructions = with_copies(self.instructions, self.slots, axes)
-        if phase in _COMPUTED and self.settings.policy.unit_copies:
-            copies = self.settings.policy.unit_copies
+        if phase in PER_MICRO_BATCH and policy.copied_axes:
+            self.instructions = with_copies(self.instructions, self.slots, policy.copied_axes)
+        if phase in PER_MICRO_BATCH and policy.unit_copies:
+            copies = policy.unit_copies
             self.instructions = with_unit_copies(self.instructions, self.slots, self.block, copies)
         self.instructions = dispatch_costs(
             self.instructions,
-            self.settings.policy.graphs.launch,
+            policy.graphs.launch,
             self._num_operators,
-            self.settings.policy.host_work.group,
+            policy.host_work.group,
         )
         if phase in (FORWARD, RECOMPUTE):
-            self.instructions = awaited_by_host(self.instructions, self.settings.policy.host_work.waits)
-        instructions = tuple(
-            with_storage(self._with_edges(), self.slots, self.settings.policy.storage, phase)
-        )
+            self.instructions = awaited_by_host(self.instructions, policy.host_work.waits)
+        order = InstructionOrder(self.block, self.name, self.instructions, self.slots, self.uses, policy)
+        instructions = tuple(with_storage(order.ordered(), self.slots, policy.storage, phase))
         return InstructionBlock(f"{self.block.name}.{self.name}", phase, instructions, tuple(self.slots))
 
     # -- slots ------------------------------------------------------------------------------------------
@@ -313,131 +307,3 @@ class _CodeWriter:
             inside += [value for value in node.outputs if value in within]
             there.update(node.inputs, node.outputs)
         return total(again), total(inside)
-
-    # -- order ------------------------------------------------------------------------------------------
-
-    def _with_edges(self) -> tuple[Instruction, ...]:
-        """The instructions with what each must wait for and which buffers each is the last to read."""
-        maker: dict[int, int] = {}
-        readers: dict[int, list[int]] = defaultdict(list)
-        for index, instruction in enumerate(self.instructions):
-            for slot in instruction.reads:
-                readers[slot].append(index)
-            for slot in instruction.writes:
-                maker.setdefault(slot, index)
-        drops = self._drops(readers, maker)
-        barriers = [
-            index
-            for index, instruction in enumerate(self.instructions)
-            if instruction.operation == str(MovementKind.BARRIER)
-        ]
-        instructions = []
-        makers: defaultdict[int, dict[str, int]] = defaultdict(dict)
-        for index, instruction in enumerate(self.instructions):
-            after = {place for slot in instruction.reads for place in makers[slot].values()}
-            for slot in instruction.writes:
-                record_producer(makers[slot], instruction.stream, index, adds=slot in instruction.adds)
-            after.update(self._prefetch_edge(index, readers))
-            after.update(self._turn(index))
-            after.update(kernels_awaited(index, self.instructions))
-            if barriers:
-                after.update(self._fence(index, barriers))
-            instructions.append(
-                replace(instruction, after=tuple(sorted(after)), last_uses=tuple(drops.get(index, ())))
-            )
-        return tuple(instructions)
-
-    def _turn(self, index: int) -> Iterator[int]:
-        """Where collectives of activations block: the kernel before one, and for a kernel all since it, but
-        those that it goes in chunks with.
-        """
-        if not self.settings.policy.blocking_layers or phase_of(self.name) not in _COMPUTED:
-            return
-        if self._inside(index):
-            return
-        kernel, chunked = (
-            self.instructions[index].action is InstructionKind.COMPUTE,
-            self.instructions[index].chunked,
-        )
-        if not kernel and not self._of_activations(self.instructions[index]):
-            return
-        for other in range(index - 1, -1, -1):
-            before = self.instructions[other]
-            if before.action is InstructionKind.COMPUTE:
-                if not kernel:
-                    yield other
-                return
-            if kernel and not (chunked and chunked == before.chunked) and self._of_activations(before):
-                yield other
-
-    def _inside(self, index: int) -> bool:
-        """Whether an instruction of a graph has one of that graph before it: no host comes between them."""
-        piece = self.instructions[index].piece
-        return bool(piece) and any(instruction.piece == piece for instruction in self.instructions[:index])
-
-    def _fence(self, index: int, barriers: Sequence[int]) -> Iterator[int]:
-        """Whom a barrier waits for, the last of every stream before it; and the barrier before all others."""
-        yield from [barrier for barrier in barriers if barrier < index][-1:]
-        if index in barriers:
-            last = {self.instructions[number].stream: number for number in range(index)}
-            yield from last.values()
-
-    def _of_activations(self, instruction: Instruction) -> bool:
-        if instruction.action is InstructionKind.COPY:
-            return False
-        roles = {self.block.values[self.slots[slot].name].role for slot in instruction.reads}
-        return roles <= {Role.ACTIVATION, Role.GRADIENT}
-
-    def _drops(self, readers: Mapping[int, list[int]], maker: Mapping[int, int]) -> dict[int, list[int]]:
-        """Instruction -> slots it drops: on every stream the last reader; the maker if nobody reads."""
-        drops: dict[int, list[int]] = defaultdict(list)
-        for slot, buffer in enumerate(self.slots):
-            own = buffer.scope is Scope.LOCAL
-            streams = None if own else self.uses.drops(buffer.name, self.name)
-            last: dict[str, int] = {}
-            for index in readers.get(slot, ()):
-                stream = self.instructions[index].stream
-                if streams is None or stream in streams:
-                    last[stream] = index
-            if not last and own:
-                last[""] = maker[slot]
-            for index in last.values():
-                drops[index].append(slot)
-        return drops
-
-    def _turn_edge(self, index: int, readers: Mapping[int, list[int]]) -> Iterator[int]:
-        """What goes around leaves when the kernel that reads it begins: two of its kind are held at once."""
-        (slot,) = self.instructions[index].reads
-        kernels = [i for i, instruction in enumerate(self.instructions) if instruction.stream == COMPUTE]
-        users = [i for i in readers[slot] if i in kernels]
-        before = [i for i in kernels if users and i < min(users[0], index)]
-        if before:
-            yield before[-1]
-
-    def _kernels_ahead(self, index: int) -> list[int]:
-        """The kernels before an instruction; of those that are the chunks of one the last."""
-        kernels: dict[object, int] = {}
-        for place, instruction in enumerate(self.instructions[:index]):
-            if instruction.stream == COMPUTE and (instruction.works or not instruction.chunked):
-                kernels[instruction.chunked or place] = place
-        return sorted(kernels.values())
-
-    def _prefetch_edge(self, index: int, readers: Mapping[int, list[int]]) -> Iterator[int]:
-        """A gathered copy may not be made arbitrarily early: the kernel that far ahead of its reader.
-
-        Of those that are issued before it: where several results are gathered before the first is read, the
-        kernels in between belong to the others.
-        """
-        instruction = self.instructions[index]
-        if instruction.operation == MovementKind.ROTATE:
-            yield from self._turn_edge(index, readers)
-        if instruction.operation != MovementKind.ALL_GATHER or phase_of(self.name) not in _COMPUTED:
-            return
-        first = min((index for slot in instruction.writes for index in readers.get(slot, ())), default=0)
-        ahead = self._kernels_ahead(first)
-        prefetch = (
-            self.settings.policy.graphs.prefetch if instruction.piece else self.settings.policy.prefetch
-        )
-        early = [i for i in ahead[: max(len(ahead) - prefetch, 0)] if i < index]
-        if early:
-            yield early[-1]

@@ -9,6 +9,9 @@ from simcluster.program.lowering.host_device_copies import STREAMS, host_path_of
 
 BEGIN, PREPARE, FORWARD, BACKWARD, WEIGHTS = "begin", "prepare", "forward", "backward", "weights"
 RECOMPUTE = "recompute"
+PER_MICRO_BATCH = (FORWARD, RECOMPUTE, BACKWARD, WEIGHTS)
+"""What is done for every micro-batch, in order of the kernels."""
+
 REDUCE, NORM, MEASURE, UPDATE = "reduce", "norm", "measure", "update"
 GATHER, REGATHER, SCATTER, FETCH = "gather", "regather", "scatter", "fetch"
 
