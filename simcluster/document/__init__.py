@@ -28,7 +28,7 @@ from simcluster.document.section import (
     field_descriptions,
 )
 from simcluster.document.shape import Shape
-from simcluster.document.tree import DocumentNode, Key, keys_of, plain_nodes
+from simcluster.document.tree import DocumentNode, Key, keys_of, merged_data, plain_nodes
 from simcluster.document.unsupported import Unsupported
 from simcluster.document.validation import validate, validate_data
 from simcluster.document.wording import choice_phrase, count_phrase
@@ -72,6 +72,7 @@ __all__ = [
     "json_schema",
     "keys_of",
     "matches",
+    "merged_data",
     "names_file",
     "plain_nodes",
     "real_path",

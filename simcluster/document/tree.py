@@ -120,6 +120,16 @@ def _keys_of(data: Any, segments: list[str]) -> tuple[Path, int]:
     return best
 
 
+def merged_data(data: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain data with changes put in: sections key by key, everything else as a whole."""
+    merged = dict(data)
+    for key, value in changes.items():
+        inner = merged.get(key)
+        both = isinstance(inner, Mapping) and isinstance(value, Mapping)
+        merged[key] = merged_data(inner, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
 def key_text(key: Key) -> str:
     """A key as it stands in a key path: ``true`` and ``null`` as in YAML."""
     if key is None or isinstance(key, bool):

@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import Any
 
 from simcluster.cluster import ClusterSpec
-from simcluster.document import Document, validate_data
+from simcluster.document import Document, merged_data, validate_data
 from simcluster.errors import Problem, ScenarioError
 from simcluster.foreign.assembly.accepted_keys import (
     in_schema_order,
@@ -89,7 +89,7 @@ def assemble_scenario(facts: Facts, name: str, given: UserAdditions) -> Imported
     state_pipeline(facts, scenario.put)
     scenario.vocabulary()
     scenario.account()
-    data = _merged(scenario.data, settings)
+    data = merged_data(scenario.data, settings)
     # What could not be read is missing too; saying that as well would not help.
     unread = any(problem.where for problem in facts.problems)
     problems = [*facts.problems, *([] if unread else _missing(data, facts.get("task", "training")))]
@@ -315,17 +315,6 @@ def _settings(given: UserAdditions) -> dict[str, Any]:
     for path, text in given.settings:
         document = document.with_value(path, text)
     return document.data
-
-
-def _merged(data: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Data with changes put in key by key."""
-    merged = dict(data)
-    for key, value in changes.items():
-        inner = merged.get(key)
-        if isinstance(inner, Mapping) and isinstance(value, Mapping):
-            value = _merged(inner, value)
-        merged[key] = value
-    return merged
 
 
 def _missing(data: Mapping[str, Any], task: str) -> list[Problem]:

@@ -16,6 +16,7 @@ from simcluster.accuracy.runs.scenarios.recomputation import recomputation_of
 from simcluster.accuracy.runs.scenarios.word_entries import FrameworkWords
 from simcluster.accuracy.runs.scenarios.words import known_words
 from simcluster.deferred_dataclass import dataclass
+from simcluster.document import merged_data
 from simcluster.errors import PlanError
 from simcluster.plan import FrameworkSpec
 from simcluster.scenario import commented_yaml
@@ -107,7 +108,7 @@ class _Practices:
         framework_words = profile if profile in _CALLED_ALIKE else run.words["framework"]
         words = {**run.words, "framework": framework_words, "precision": precision}
         for practice in known_words().practices_of(words, run.counts["seq_len"]):
-            framework |= _merged(framework, practice.framework)
+            framework |= merged_data(framework, practice.framework)
             model |= practice.model
             optimizer |= practice.optimizer
             training |= practice.training
@@ -118,7 +119,7 @@ class _Practices:
             assumed.append("fused attention: only that is simulated where ranks share sequences")
         if framework:
             own = FrameworkSpec.entry(profile)
-            framework = {"use": profile, **_merged({key: own.get(key) for key in framework}, framework)}
+            framework = {"use": profile, **merged_data({key: own.get(key) for key in framework}, framework)}
         return cls(
             framework or profile,
             model,
@@ -131,16 +132,6 @@ class _Practices:
     def with_model(self, model: Mapping[str, Any]) -> dict[str, Any]:
         """The ``model:`` section; what rows or their names say of it wins."""
         return {**self.model, **model}
-
-
-def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with others over them, sections within them likewise."""
-    merged = dict(one)
-    for key, value in other.items():
-        before = merged.get(key)
-        both = isinstance(before, Mapping) and isinstance(value, Mapping)
-        merged[key] = _merged(before, value) if both else value  # type: ignore[arg-type]
-    return merged
 
 
 def framework_of(run: MeasuredRun) -> FrameworkWords:
