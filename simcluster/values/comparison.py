@@ -13,7 +13,8 @@ from simcluster.model import Array, Rules
 from simcluster.values.exchange import local_part
 from simcluster.values.generation_oracle import GeneratedToken
 from simcluster.values.oracle import StepValues
-from simcluster.values.replay import RankTensor, Replay
+from simcluster.values.recorded_values import RankTensor
+from simcluster.values.replay import Replay
 
 FLOOR = 1e-6
 """Tensors smaller than this share of the largest of their kind are compared against that share."""
@@ -89,11 +90,11 @@ def compare_training(
     for step, values in enumerate(expected):
         loss = np.asarray(values.loss)
         comparisons.append(
-            judge.compare(step, "loss", "loss", list(replay.losses[step].values()), loss, loss)
+            judge.compare(step, "loss", "loss", list(replay.recorded.losses[step].values()), loss, loss)
         )
         largest = _largest_of(values.gradients.values())
         for name, gradient in values.gradients.items():
-            held = replay.gradients[step, name]
+            held = replay.recorded.gradients[step, name]
             comparisons.append(judge.compare(step, "gradient", name, held, gradient, largest))
         rates = {name: rules.of(name).learning_rate for name in values.weights}
         changes = {name: (weights - before[name]) / rates[name] for name, weights in values.weights.items()}
@@ -101,13 +102,13 @@ def compare_training(
         largest = _largest_of(changes.values())
         for name, change in changes.items():
             learning_rate, noise = rates[name], noises * rules.of(name).slope
-            held = judge.changes(replay.weights[step, name], before[name], learning_rate)
+            held = judge.changes(replay.recorded.weights[step, name], before[name], learning_rate)
             # A weight itself is no closer to the truth than its last place.
             place = tolerance.last_place * _largest(values.weights[name]) / learning_rate
             comparisons.append(judge.compare(step, "update", name, held, change, largest, noise + place))
         largest = _largest_of(values.states.values())
         for name, state in values.states.items():
-            held = list(replay.states[step, name].values())
+            held = list(replay.recorded.states[step, name].values())
             comparisons.append(judge.compare(step, "state", name, held, state, largest))
         before = dict(values.weights)
     return comparisons
@@ -127,7 +128,7 @@ def compare_generated(
     ids: list[TensorComparison] = []
     for micro_batch, tokens in enumerate(expected):
         for number, (head, wanted) in enumerate(zip(heads, tokens, strict=True)):
-            held = replay.generated[micro_batch, head]
+            held = replay.recorded.generated[micro_batch, head]
             name = f"token {number} of micro-batch {micro_batch}"
             for what, parts, whole, comparisons in (
                 ("logits", [read for read, _ in held], wanted.logits[:, None], logits),

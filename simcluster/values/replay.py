@@ -17,7 +17,7 @@ from simcluster.cluster import HostPath
 from simcluster.collectives import Operation, UnequalParts
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimulationError
-from simcluster.layout import ROUTED, Layout, Mesh, Movement
+from simcluster.layout import ROUTED, Mesh, Movement
 from simcluster.model import (
     Array,
     Greedy,
@@ -26,18 +26,13 @@ from simcluster.model import (
     OptimizerOperator,
     Region,
     Relocation,
-    TensorType,
 )
 from simcluster.program import (
-    FORWARD,
-    REDUCE,
     WITH_SERVER,
     Call,
-    Category,
     InstructionKind,
     PersistentBuffer,
     Program,
-    Scope,
     ServerUpdateCall,
     host_path_of,
     runs_on_host,
@@ -53,29 +48,19 @@ from simcluster.values.events import (
     numbers_of_groups,
     replay_events,
 )
-from simcluster.values.exchange import exchange_arrays, route_arrays, slice_array, without_padding
+from simcluster.values.exchange import exchange_arrays, route_arrays, slice_array
+from simcluster.values.recorded_values import RecordedValues
 from simcluster.values.server_exchange import AppliedUpdate, ServerExchange
 from simcluster.values.source import SeededData
 from simcluster.values.traffic import InputBytes, check_collective, crossing_elements
-from simcluster.work import DType
 
 SEQ = "seq"
 """What operators call the dim of tokens."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankTensor:
-    """A rank's part of a tensor of type ``whole``, as the layout cuts it."""
-
-    rank: int
-    part: Array
-    layout: Layout
-    whole: TensorType
-
-
 @dataclass
 class Replay:
-    """Runs a Program on arrays; after ``run`` the fields hold what the ranks had."""
+    """Runs a Program on arrays; after ``run`` ``recorded`` holds what the ranks had."""
 
     program: Program
     """What is run."""
@@ -89,27 +74,9 @@ class Replay:
     """What ranks hold at the begin; None: weights of the source, and optimizer states of zero."""
     until: int | None = None
     """When everything stops, in nanoseconds; None: at the end."""
-    losses: dict[int, dict[int, RankTensor]] = field(default_factory=lambda: defaultdict(dict))
-    """By step and rank."""
-    gradients: dict[tuple[int, str], list[RankTensor]] = field(default_factory=lambda: defaultdict(list))
-    """By step and parameter."""
-    weights: dict[tuple[int, str], list[RankTensor]] = field(default_factory=lambda: defaultdict(list))
-    """By step and parameter."""
-    states: dict[tuple[int, str], dict[int, RankTensor]] = field(default_factory=lambda: defaultdict(dict))
-    """By step and state: those that the forward pass updates."""
-    generated: dict[tuple[int, str], list[tuple[RankTensor, RankTensor]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    """What tokens were made of, and which ones, by micro-batch and instance."""
     _extents: dict[tuple[int, int], Mapping[str, int]] = field(default_factory=dict)
     _regions: dict[tuple[int, int, int, int], tuple[Mapping[str, int], ...]] = field(default_factory=dict)
     _inputs: InputBytes = field(default_factory=InputBytes)
-    _terms: dict[tuple[int, int], dict[tuple[int, str], Array]] = field(
-        default_factory=lambda: defaultdict(dict)
-    )
-    _on_servers: dict[tuple[int, str], dict[int, tuple[Array, Array]]] = field(
-        default_factory=lambda: defaultdict(dict)
-    )
 
     def run(self) -> None:
         """Replays the whole trace.
@@ -119,10 +86,7 @@ class Replay:
         self.mesh: Mesh = self.program.mesh
         self._buffers = Buffers(self.program, self.source, self._inputs, self.first_step, self.initial)
         self._servers = ServerExchange(self._buffers, self.source.seed)
-        self._origins = [
-            {resident.name: resident.origin for resident in part.residents if resident.origin}
-            for part in self.program.parts
-        ]
+        self.recorded = RecordedValues(self.program, self._buffers)
         happened = list(replay_events(self.program, self.spans))
         met = meeting_events(self.program, happened)
         arrived: defaultdict[int, int] = defaultdict(int)
@@ -140,8 +104,7 @@ class Replay:
                 for event in together if moment == EventMoment.WHOLE else ():
                     self._finish(event)
         self._inputs.check()
-        for (step, name), parts in self._on_servers.items() if self.program.apart else ():
-            self._keep_whole(0, step, name, parts)
+        self.recorded.finish()
 
     @property
     def state(self) -> RankState:
@@ -175,9 +138,9 @@ class Replay:
             self._servers.end(event)
         for call in event.instruction.calls:
             if isinstance(call.operator, ServerUpdateCall):
-                self._update_on_server(event, call.operator)
+                self.recorded.record_served(event, call.operator, *self._servers.update(event, call.operator))
         for index, array in self._buffers.write(event):
-            self._note(event, index, array)
+            self.recorded.record_written(event, index, array)
         self._buffers.drop(event)
 
     def _compute(self, event: Event) -> None:
@@ -205,11 +168,9 @@ class Replay:
             for position, (index, array) in enumerate(zip(call.outputs, made, strict=True)):
                 self._buffers.make(event, index, array, adds=position in call.adds, place=place)
             if isinstance(call.operator, OptimizerOperator):
-                self._record(event, call, call.operator, place)
+                self.recorded.record_update(event, call, call.operator, place)
             if isinstance(call.operator, Greedy):
-                read, made_of = (self._held(event, slots[0]) for slots in (call.inputs, call.outputs))
-                run = event.execution
-                self.generated[run.micro_batch, run.instance].append((read, made_of))
+                self.recorded.record_token(event, call)
 
     def _relocate(self, event: Event, call: Call, relocation: Relocation) -> None:
         """A value that goes from one place to another as it is, with the bytes and the way that are timed."""
@@ -334,71 +295,10 @@ class Replay:
             check_collective(event.label, Operation.SEND_RECEIVE, event.instruction.num_bytes, 2, moved)
         self._buffers.make(receiver, receiver.instruction.calls[0].outputs[0], array, adds=False)
 
-    # -- what is compared -------------------------------------------------------------------------------
-
-    def _note(self, event: Event, index: int, array: Array) -> None:
-        """Keeps what was written if it is a loss or a state that the forward pass updates."""
-        slot, step = event.code.slots[index], event.step
-        if slot.category is Category.OPTIMIZER and event.code.phase == FORWARD:
-            # What stands in the padding of a state is nobody's.
-            own = without_padding(array, slot.layout, slot.whole.shape, self.mesh, event.rank)
-            held = RankTensor(event.rank, own, slot.layout, slot.whole)
-            self.states[step, f"{event.execution.instance}.{slot.name}"][event.rank] = held
-        once = slot.scope is Scope.STEP and event.code.phase in (FORWARD, REDUCE)
-        apart = bool(self.program.mesh.off_axes)
-        if once and slot.whole.shape == () and (apart or not slot.layout.partial):
-            # Workers of servers add up their losses for rank 0; multi-token prediction has several losses.
-            reader = 0 if apart else event.rank
-            terms = self._terms[step, reader]
-            terms[event.rank, event.part.buffer(event.execution.instance, slot.name)] = array
-            total = np.asarray(sum(terms.values(), np.zeros((), array.dtype)))
-            self.losses[step][reader] = RankTensor(reader, total, Layout.replicated(0), slot.whole)
-
-    def _held(self, event: Event, index: int, place: MemoryPlace = MemoryPlace.DEVICE) -> RankTensor:
-        slot = event.code.slots[index]
-        return RankTensor(event.rank, self._buffers.read(event, index, place), slot.layout, slot.whole)
-
     @property
     def updates(self) -> Sequence[AppliedUpdate]:
         """The updates of parameter servers, in their order."""
         return self._servers.updates
-
-    def _update_on_server(self, event: Event, call: ServerUpdateCall) -> None:
-        """Updates a parameter, or its rows, on a server; compared are those of all servers."""
-        gradient, weights = self._servers.update(event, call)
-        if self.program.apart:
-            # With the gradients of one worker: their sum, and the weights behind the last of the step.
-            sums = self._on_servers[event.step, call.parameter]
-            before, _ = sums.get(call.first, (np.zeros_like(gradient), weights))
-            sums[call.first] = before + gradient, weights
-            return
-        parts = self._on_servers[event.step, call.parameter]
-        parts[call.first] = gradient, weights
-        rows = [len(part) if part.ndim else 1 for part, _ in parts.values()]
-        if sum(rows) < call.of:
-            return
-        self._keep_whole(event.rank, event.step, call.parameter, parts)
-        parts.clear()
-
-    def _keep_whole(self, rank: int, step: int, name: str, parts: Mapping[int, tuple[Array, Array]]) -> None:
-        """Keeps the gradient and the weights of a parameter, put together from those of its rows."""
-        ordered = [parts[first] for first in sorted(parts)]
-        for into, arrays in zip((self.gradients, self.weights), zip(*ordered, strict=True), strict=True):
-            whole = np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
-            kind = TensorType(whole.shape, DType.FP32)
-            into[step, name].append(RankTensor(rank, whole, Layout.replicated(whole.ndim), kind))
-
-    def _record(self, event: Event, call: Call, operator: OptimizerOperator, place: MemoryPlace) -> None:
-        parameter = call.name.rpartition(".update")[0]
-        buffer = event.part.buffer(event.execution.instance, parameter)
-        origins = self._origins[self.program.part_of(event.rank)]
-        name = origins.get(buffer, f"{event.execution.instance}.{parameter}")
-        for operands, position, into in (
-            (call.inputs, operator.gradient_input, self.gradients),
-            (call.outputs, operator.weights_output, self.weights),
-        ):
-            if position is not None:
-                into[event.step, name].append(self._held(event, operands[position], place))
 
 
 def _time_of(event: Event, moment: int) -> int:

@@ -134,7 +134,9 @@ def values(which):
     )
     replay.run()
     return timing.end, {
-        (step, rank): loss.part for step, losses in replay.losses.items() for rank, loss in losses.items()
+        (step, rank): loss.part
+        for step, losses in replay.recorded.losses.items()
+        for rank, loss in losses.items()
     }
 
 
