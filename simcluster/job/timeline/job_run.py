@@ -18,17 +18,21 @@ from simcluster.errors import PlanError
 from simcluster.job.failures import NANOSECONDS, FailureEffect, Incident
 from simcluster.job.job_costs import JobPhase
 from simcluster.job.recovery import STOP, Loss, RecoveryPlan, StateSource, policy_kinds
-from simcluster.job.timeline.cluster_state import NOMINAL_STATE, ClusterState, SlowDevice, StepSummary
+from simcluster.job.timeline.cluster_state import NOMINAL_STATE, ClusterState, StepSummary
 from simcluster.job.timeline.host_pool import HostPool
 from simcluster.job.timeline.job_ledger import SAVE, JobLedger
 from simcluster.job.timeline.job_record import Job, JobRecord, Recovery
 from simcluster.job.timeline.members import Comeback, Members
+from simcluster.job.timeline.slow_devices import SlowDevices
 from simcluster.job.timeline.trainer import Trainer
 
 DETECT, REPLACE, GROW, MOVE_KEYS = "detect", "replace", "grow back", "move keys"
 PLANNED, PLANNED_LEAVE = (FailureEffect.LEAVE, FailureEffect.JOIN), "planned leave"
 LAUNCH = "launch"
 """The cause of the first start."""
+
+NEVER = 2**62
+"""A time that no run reaches, in nanoseconds."""
 
 _LEAVE_OUT = ("shrink", "elastic")
 """Policies that go on without some replicas of the data."""
@@ -53,16 +57,6 @@ def run_job(
     return _JobRun(job, incidents, step, generator).run()
 
 
-@dataclass(frozen=True, slots=True)
-class _Slow:
-    """Devices that are slow until a time."""
-
-    until_ns: int
-    devices: tuple[int, ...]
-    factor: float
-    cause: str
-
-
 @dataclass
 class _JobRun:
     job: Job
@@ -72,7 +66,7 @@ class _JobRun:
     incidents: Counter[tuple[str, str]] = field(default_factory=Counter)
     states: Counter[ClusterState] = field(default_factory=Counter)
     recoveries: list[Recovery] = field(default_factory=list)
-    slow: list[_Slow] = field(default_factory=list)
+    slow: SlowDevices = field(default_factory=SlowDevices)
     deferred: list[Incident] = field(default_factory=list)
 
     def run(self) -> JobRecord:
@@ -103,14 +97,14 @@ class _JobRun:
 
     def _until_next_change(self) -> None:
         trainer = self.trainer
-        changes = [*(slow.until_ns for slow in self.slow), *self.members.next_ns]
+        changes = [*self.slow.ends_ns, *self.members.next_ns]
         coming = self.coming.at_ns if self.coming else NEVER
         change = min(changes, default=NEVER)
         trainer.advance(max(trainer.now_ns, min(coming, change)))
         if trainer.is_done:
             return
         if change <= coming:
-            self._end_slow()
+            self.slow.end(self.trainer.now_ns)
             if any(at <= trainer.now_ns for at in self.members.next_ns):
                 self._grow()
             self._new_state()
@@ -135,25 +129,17 @@ class _JobRun:
             hint="things break faster than the job recovers; save more often, or lower job.failures.rate",
         )
 
-    def _end_slow(self) -> None:
-        self.slow = [slow for slow in self.slow if slow.until_ns > self.trainer.now_ns]
-
     def _new_state(self) -> None:
         """Tells the trainer how long steps are from now on."""
-        factors: dict[int, float] = {}
-        for slow in self.slow:
-            for device in slow.devices:
-                if not self.members.takes_no_part(device):
-                    factors[device] = factors.get(device, 1.0) * slow.factor
         state = ClusterState(
-            tuple(SlowDevice(device, factor) for device, factor in sorted(factors.items())),
+            self.slow.together(self.members.takes_no_part),
             len(self.members.replicas),
             tuple(sorted(self.members.replicas)) if self.job.policy.goes_on else (),
             tuple(sorted(self.members.servers)),
         )
         self.states[state] += 1
         self.trainer.step = self.step_of(state)
-        causes = [slow.cause for slow in self.slow] or self._missing_causes
+        causes = self.slow.causes or self._missing_causes
         self.trainer.slow_cause = causes[0] if causes else ""
 
     @property
@@ -189,7 +175,7 @@ class _JobRun:
             return
         self.incidents[incident.cause, str(incident.effect)] += 1
         if incident.effect is FailureEffect.SLOW:
-            self._slow_down(incident)
+            self.slow.add(incident, incident.devices or self._devices(incident))
             self._new_state()
         elif incident.effect is FailureEffect.MAINTENANCE:
             self._maintain(incident)
@@ -207,11 +193,6 @@ class _JobRun:
         if incident.effect is FailureEffect.HANG:
             return costs.collective_timeout_s
         return min(costs.heartbeat_s, costs.collective_timeout_s)
-
-    def _slow_down(self, incident: Incident) -> None:
-        devices = incident.devices or self._devices(incident)
-        until = incident.at_ns + incident.lasts_ns
-        self.slow.append(_Slow(until, devices, incident.factor, incident.cause))
 
     def _recover(self, incident: Incident, detection_s: float, *, stopped: bool = False) -> None:
         """Comes back from a loss, however often something else breaks on the way; ``stopped``: in a start."""
@@ -255,13 +236,11 @@ class _JobRun:
                 *(samples - source, interrupted),
             )
         )
-        replaced = loss.replaced
-        hosts = self.job.survivors.host_of
         if self.job.policy.goes_on:
             self.members.note(trainer.now_ns, "restart", incident.cause, self.members.servers)
             self._leave_late()
-        self.slow = [slow for slow in self.slow if not {hosts[entry] for entry in slow.devices} <= replaced]
-        self._end_slow()
+        self.slow.replace(loss.replaced, self.job.survivors.host_of)
+        self.slow.end(self.trainer.now_ns)
         self._new_state()
         self._maintain_late()
 
@@ -403,7 +382,7 @@ class _JobRun:
             elif incident.effect is FailureEffect.SLOW:
                 if not repairs and self._hits(incident):
                     self.incidents[incident.cause, str(incident.effect)] += 1
-                    self._slow_down(incident)
+                    self.slow.add(incident, incident.devices or self._devices(incident))
             elif incident.effect is not FailureEffect.TRANSIENT and not repairs and self._hits(incident):
                 self.incidents[incident.cause, str(incident.effect)] += 1
                 self._pass_until(max(self.trainer.now_ns, incident.at_ns), phase.name, cause)
@@ -442,7 +421,7 @@ class _JobRun:
                 return
         source = self.trainer.durable if self.job.rhythm.every is not None else 0
         self.trainer.resume(source, cause)
-        self._end_slow()
+        self.slow.end(self.trainer.now_ns)
         self._new_state()
         self._maintain_late()
 
@@ -478,6 +457,3 @@ class _JobRun:
             if again is not None:
                 self._recover(again, self._detection_s(again))
                 return
-
-
-NEVER = 2**62
