@@ -163,11 +163,11 @@ class _Meetings:
         entries, who, ordinal = ([np.zeros(0, dtype=np.int64)] for _ in range(3))
         for block in blocks:
             for number, rows, stream in block.part.communication():
-                met = self._met(block, stream.kinds, known)[stream.which]
+                met = self._met(block, stream.kinds, known)[stream.kind_of]
                 row, column = np.nonzero(met != NOTHING)
                 entries.append(block.first + (rows.start + row) * block.width + column)
                 who.append(met[row, column])
-                ordinal.append(block.part.turns(number)[row])
+                ordinal.append(block.part.meeting_numbers(number)[row])
         count = np.concatenate(ordinal)
         return np.concatenate(entries), np.concatenate(who) * (int(count.max(initial=0)) + 1) + count
 

@@ -53,6 +53,6 @@ def _gated(program: Program, first: int, timing: GroupTiming) -> Iterator[tuple[
             instruction = program.codes[code].instructions[place]
             if instruction.gate is None and not instruction.opens:
                 continue
-            rows = entries.start + np.flatnonzero(stream.which == kind)
+            rows = entries.start + np.flatnonzero(stream.kind_of == kind)
             for column in range(width):
                 yield first + rows * width + column, column, (code, place)

@@ -76,8 +76,8 @@ def _kernels(
     places = np.concatenate([own for _, own in segments.kernels])
     widest = max(price.shape[2] for price in prices)
     every = np.concatenate([np.broadcast_to(price, (*price.shape[:2], widest)) for price in prices])
-    first = segments.first[segments.which[entry]]
-    count = segments.first[segments.which[entry] + 1] - first
+    first = segments.first[segments.segment_of[entry]]
+    count = segments.first[segments.segment_of[entry] + 1] - first
     row = np.repeat(np.arange(len(entry)), count)
     kernel = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
     spent = every[kernel, :, np.minimum(column[row], widest - 1)]
@@ -95,7 +95,7 @@ def _communication(
     """The parts of collectives, transfers and copies."""
     stream = block.part.streams[number]
     codes, places = np.array(stream.kinds, dtype=np.int64).reshape(-1, 2).T
-    which = stream.which[entry]
+    which = stream.kind_of[entry]
     alone = np.zeros(len(entry), dtype=np.int64)
     for kind in np.unique(which).tolist():
         own = which == kind

@@ -72,12 +72,13 @@ class GroupTiming:
         """
         part, recorded = self.group.part, entries.copy()
         behind = np.flatnonzero(self.rows[entries] == NOTHING)
-        does, recorded[behind] = part.does[entries[behind]], part.awaited[part.first_wait[entries[behind]]]
+        kind, waits = part.kind_of[entries[behind]], part.first_wait[entries[behind]]
+        recorded[behind] = part.awaited[waits]
         ends = self._recorded([stream.ends for stream in self.streams], recorded, columns)
         if isinstance(columns, slice):
-            ends[behind] += self.segment_times[:, columns][does]
+            ends[behind] += self.segment_times[:, columns][kind]
         else:
-            ends[behind] += self.segment_times[does, columns[behind]]
+            ends[behind] += self.segment_times[kind, columns[behind]]
         return ends
 
     def starts(self, entries: Ints, columns: Ints | slice) -> Ints:

@@ -53,7 +53,7 @@ def memory_parts(explanation: Explanation) -> Iterator[RenderableType]:
     yield _stages(documents["memory"], titles)
     fullest = max(documents["memory"], key=_share)
     yield ""
-    yield _living(fullest, titles[fullest["stage"]])
+    yield _live_tensors(fullest, titles[fullest["stage"]])
     if explanation.fitting:
         yield ""
         yield Text("What would fit, each tried by simulation, what leaves most first", "bold")
@@ -113,7 +113,7 @@ def _device(entry: Mapping[str, Any], memory: Sequence[Mapping[str, Any]]) -> st
     return f", {entry['device']}" if len({stage["device"] for stage in memory}) > 1 else ""
 
 
-def _living(entry: Mapping[str, Any], title: str) -> RenderableType:
+def _live_tensors(entry: Mapping[str, Any], title: str) -> RenderableType:
     rows = [
         [tensor["buffer"], tensor["category"], f"{tensor['buffers']:,}", units.size(tensor["bytes"])]
         for tensor in entry["alive"][:ROWS]

@@ -39,13 +39,13 @@ class JobSpec(Section):
         failures = bool(self.failures.causes or self.failures.events)
         rejoins = self.launch is not None and self.launch.recovery and failures
         policy = self.recovery.policy
-        again = f"job.launch.recovery is for policy restart: where {policy} starts processes, all start"
+        again = f"job.launch.recovery is for policy restart: under policy {policy} all processes start again"
         return (*((again,) if rejoins and policy != "restart" else ()), *self._gone_files)
 
     @property
     def _gone_files(self) -> tuple[str, ...]:
         """That files that are gone with a host are read all the same."""
-        if self.checkpoints is None or not self.failures.take_hosts:
+        if self.checkpoints is None or not self.failures.replace_hosts:
             return ()
         match self.checkpoints.storage:
             case DisksSpec():

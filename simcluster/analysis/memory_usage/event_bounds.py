@@ -26,7 +26,7 @@ def find_event_bounds(events: EventIndex, timing: GroupTiming) -> tuple[Ints, In
     kernels = part.kernels
     others = [part.entries(number) for number in range(len(part.streams)) if number != part.compute]
     # The kernels before every entry of the compute stream, and after it.
-    after = np.cumsum(np.diff(part.segments.first)[part.segments.which])
+    after = np.cumsum(np.diff(part.segments.first)[part.segments.segment_of])
     before = np.append(0, after[:-1])[: len(after)]
     earliest = np.full(part.num_entries, -1, dtype=np.int64)
     latest = np.full(part.num_entries, 2 * int(after[-1]) if len(after) else 0, dtype=np.int64)

@@ -105,7 +105,7 @@ def add_event(r: Arrays, time: int, kind: int, whom: int) -> int:
 
 
 @compiled
-def let_go(r: Arrays, stream: int) -> None:
+def wake(r: Arrays, stream: int) -> None:
     """Lets a stream go on at this instant, before those let go earlier."""
     count = r.totals[0].stack
     r.stack[count] = stream

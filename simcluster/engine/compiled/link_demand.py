@@ -109,7 +109,7 @@ def _flows(groups: Sequence[PricedGroup], rows: Sequence[GroupRows], arrays: Arr
         for number, kinds in enumerate(own.kinds):
             if not kinds.size:
                 continue
-            which, begun = group.part.streams[number].which, times[number]
+            which, begun = group.part.streams[number].kind_of, times[number]
             streams = own.streams + number
             for kind in range(kinds.shape[1]):
                 slots, carried = kinds["slot"][:, kind], kinds["transfer"][:, kind]

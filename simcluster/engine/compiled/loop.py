@@ -14,7 +14,7 @@ from simcluster.engine.compiled.events import (
     add_event,
     drop_first,
     is_stale,
-    let_go,
+    wake,
 )
 from simcluster.engine.compiled.flows import begin_flow, change_capacity, finish_flow, settle_rates
 from simcluster.engine.compiled.kernel_rates import stop_segment
@@ -43,7 +43,7 @@ def _begin_round(r: Arrays, workload: int) -> None:
     for stream in range(end - 1, first - 1, -1):
         r.streams[stream].done = 0
         r.streams[stream].mode = READY
-        let_go(r, stream)
+        wake(r, stream)
 
 
 @compiled
@@ -123,20 +123,20 @@ def resume_run(r: Arrays, time: int) -> None:
         if ready <= time:
             add_event(r, ready, GO_ON, stream)
         else:
-            let_go(r, stream)
+            wake(r, stream)
 
 
 @compiled
 def _happen(r: Arrays, kind: int, whom: int) -> bool:
     """Lets an event happen; whether it ends the run."""
     if kind == GO_ON:
-        let_go(r, whom)
+        wake(r, whom)
     elif kind == SEGMENT_ENDS:
         stream = r.paces[whom].stream
         stop_segment(r, whom, r.workloads[r.streams[stream].workload].round == 0)
-        let_go(r, stream)
+        wake(r, stream)
     elif kind == FLOW_ENDS:
-        let_go(r, r.slots[whom].stream)
+        wake(r, r.slots[whom].stream)
     elif kind == CHANGE:
         _change_links(r, whom)
     elif kind == TRAFFIC_BEGINS:
@@ -161,7 +161,7 @@ def run_slice(r: Arrays, most: int, answered: bool) -> int:
         stream = r.totals[0].stream
         r.streams[stream].mode = PHASE
         if sleep(r, stream, r.totals[0].value, PHASE) == PHASE:
-            let_go(r, stream)
+            wake(r, stream)
     while not r.totals[0].failed:
         if r.totals[0].stack:
             r.totals[0].stack -= 1

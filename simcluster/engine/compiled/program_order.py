@@ -74,7 +74,7 @@ class _Group:
 
     rows: Sequence[int]
     stream_of: Sequence[int]
-    does: Sequence[int]
+    kind_of: Sequence[int]
     awaited: Sequence[Sequence[int]]
     over: bytearray
     lanes: list[_Lane] = field(default_factory=list)
@@ -108,7 +108,7 @@ class _Lane:
     def longest(self) -> int:
         """Nanoseconds that the stream takes at most by itself."""
         most = [*(int(spent.max(initial=0)) for spent in self.spent), 0]
-        return sum(map(most.__getitem__, self.group.does[self.entry : self.end]))
+        return sum(map(most.__getitem__, self.group.kind_of[self.entry : self.end]))
 
     def is_ready(self) -> bool:
         """Whether what the next entry waits for is over."""
@@ -124,11 +124,11 @@ class _Lane:
         if not self.meetings:
             return self.finish(ready)
         self.arrival = ready
-        return self.meetings[self.group.does[self.entry]].arrive()
+        return self.meetings[self.group.kind_of[self.entry]].arrive()
 
     def finish(self, starts: Ints) -> int:
         """The entry starts so, and is over for all classes."""
-        spent, row = self.spent[self.group.does[self.entry]], self.group.rows[self.entry]
+        spent, row = self.spent[self.group.kind_of[self.entry]], self.group.rows[self.entry]
         if self.meetings:
             self.times.starts[row] = starts
         np.add(starts, spent, out=self.times.ends[row])
@@ -142,7 +142,7 @@ class _Lane:
     def _end(self, entry: int) -> Ints:
         """When an entry was over for all classes of each meeting."""
         group = self.group
-        lane, row, does = group.lanes[group.stream_of[entry]], group.rows[entry], group.does[entry]
+        lane, row, kind = group.lanes[group.stream_of[entry]], group.rows[entry], group.kind_of[entry]
         if row != NOTHING:
             ends = lane.times.ends[row]
             return ends if lane is self else self._latest(ends.take(lane.times.meeting))
@@ -150,10 +150,10 @@ class _Lane:
         kernels, lane = lane, group.lanes[group.stream_of[before]]
         ends = lane.times.ends[group.rows[before]]
         if lane is not self:
-            return self._latest(ends.take(lane.times.meeting) + kernels.spent[does])
-        if does not in self._longest:
-            self._longest[does] = self._latest(kernels.spent[does])
-        return ends + self._longest[does]
+            return self._latest(ends.take(lane.times.meeting) + kernels.spent[kind])
+        if kind not in self._longest:
+            self._longest[kind] = self._latest(kernels.spent[kind])
+        return ends + self._longest[kind]
 
     def _latest(self, times: Ints) -> Ints:
         """The last of the times of all classes of each meeting."""
@@ -175,7 +175,7 @@ class _Meeting:
         if self._arrived < len(self.lanes):
             return 0
         self._arrived = 0
-        kinds = tuple(lane.group.does[lane.entry] for lane in self.lanes)
+        kinds = tuple(lane.group.kind_of[lane.entry] for lane in self.lanes)
         if kinds not in self._ways:
             self._ways[kinds] = self._way(kinds)
         order, first, which = self._ways[kinds]
@@ -212,7 +212,7 @@ def _add_lanes(
     awaited, before = part.awaited.tolist(), part.previous.tolist()
     lists = zip(before, pairwise(part.first_wait.tolist()), strict=True)
     waits = [[first] * (first != NOTHING) + awaited[slice(*of_entry)] for first, of_entry in lists]
-    columns = own.recorded.tolist(), part.stream_of.tolist(), part.does.tolist()
+    columns = own.recorded.tolist(), part.stream_of.tolist(), part.kind_of.tolist()
     in_time = _Group(*columns, waits, bytearray(part.num_entries))
     for number, (records, times) in enumerate(zip(own.kinds, own.times(arrays), strict=True)):
         begin, end = part.begins[number : number + 2].tolist()

@@ -11,7 +11,7 @@ import numpy as np
 
 from simcluster.engine.compiled.arrays import LARGEST, NONE, Arrays
 from simcluster.engine.compiled.compiling import compiled
-from simcluster.engine.compiled.events import GO_ON, ROUND_ENDS, add_event, let_go, time_behind
+from simcluster.engine.compiled.events import GO_ON, ROUND_ENDS, add_event, time_behind, wake
 from simcluster.engine.compiled.flows import begin_flow, finish_flow
 from simcluster.engine.compiled.kernel_rates import BEGINS, ENDS, change_rates, start_segment
 
@@ -74,7 +74,7 @@ def _reverse(r: Arrays, first: int) -> None:
 
 
 @compiled
-def _let_go_all(r: Arrays, waiter: int, reached: int) -> tuple[int, int]:
+def _wake_all(r: Arrays, waiter: int, reached: int) -> tuple[int, int]:
     """Lets those go on who wait for no more than has been ``reached``; the last of the others, and the least
     that they wait for.
     """
@@ -83,7 +83,7 @@ def _let_go_all(r: Arrays, waiter: int, reached: int) -> tuple[int, int]:
         following, until = r.streams[waiter].next_waiter, r.streams[waiter].wait_until
         if until <= reached:
             # The last one first: who is let go last goes on first.
-            let_go(r, waiter)
+            wake(r, waiter)
         else:
             if before == NONE:
                 last = waiter
@@ -159,7 +159,7 @@ def _open_gates(r: Arrays, stream: int) -> None:
     for number in range(r.gated[gated].first_open, r.gated[gated + 1].first_open):
         row = r.opens[number].gate + step
         r.gates[row].counted += r.opens[number].amount
-        r.gates[row].last_waiter, _ = _let_go_all(r, r.gates[row].last_waiter, r.gates[row].counted)
+        r.gates[row].last_waiter, _ = _wake_all(r, r.gates[row].last_waiter, r.gates[row].counted)
 
 
 @compiled
@@ -224,7 +224,7 @@ def _part(r: Arrays, stream: int) -> int:
         return OVER
     r.streams[stream].mode = OVER
     while member != NONE:
-        let_go(r, member)
+        wake(r, member)
         member = r.streams[member].next_member
     _reverse(r, first)
     return STOPS
@@ -249,8 +249,8 @@ def _end_entry(r: Arrays, stream: int) -> int:
     if r.streams[stream].awaited > entry + 1:
         return READY
     r.streams[stream].mode = READY
-    let_go(r, stream)
-    last, r.streams[stream].awaited = _let_go_all(r, r.streams[stream].last_waiter, entry + 1)
+    wake(r, stream)
+    last, r.streams[stream].awaited = _wake_all(r, r.streams[stream].last_waiter, entry + 1)
     r.streams[stream].last_waiter = last
     return STOPS
 

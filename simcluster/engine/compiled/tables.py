@@ -151,7 +151,7 @@ class TableBuilder:
             position = part.awaited - part.begins[stream] + 1
             first = self.waits.add(records("waits", len(stream), stream=stream, position=position))
             entries = records(
-                "entries", part.num_entries, first_wait=first + part.first_wait[:-1], what=part.does
+                "entries", part.num_entries, first_wait=first + part.first_wait[:-1], what=part.kind_of
             )
             entries["recorded"] = recorded[:-1]
             self.known[id(part)] = self.entries.add(entries)

@@ -17,13 +17,13 @@ from simcluster.program import COMPUTE, BlockExecution, Executions, Program
 
 @dataclass(frozen=True)
 class LinkedStream:
-    """The entries of one stream over the whole run: by entry the index of its ``execution``, and which of the
-    ``kinds`` it is. These are (code, instruction) of communication, (code, ``NOTHING``) of segments.
+    """The entries of one stream over the whole run: by entry the index of its ``execution``, and its kind,
+    one of ``kinds``: these are (code, instruction) of communication, (code, ``NOTHING``) of segments.
     """
 
     name: str
     execution: Ints
-    which: Ints
+    kind_of: Ints
     kinds: Sequence[tuple[int, int]]
 
     def __len__(self) -> int:
@@ -141,14 +141,14 @@ class LinkedPart:
         return np.append(np.where(told | every, count[:-1] - count[self.begins[self.stream_of]], NOTHING), 0)
 
     @cached_property
-    def does(self) -> Ints:
-        """By entry of all streams which of the kinds of its stream it is."""
-        return np.concatenate([stream.which for stream in self.streams])
+    def kind_of(self) -> Ints:
+        """By entry of all streams its kind, of the kinds of its stream."""
+        return np.concatenate([stream.kind_of for stream in self.streams])
 
     @cached_property
     def segments(self) -> Segments:
         """The entries of the compute stream."""
-        return Segments.of(self.codes, self.streams[self.compute].which)
+        return Segments.of(self.codes, self.streams[self.compute].kind_of)
 
     def communication(self) -> Iterator[tuple[int, slice, LinkedStream]]:
         """The streams of communication, with their numbers and their entries among those of all."""
@@ -156,24 +156,22 @@ class LinkedPart:
             if number != self.compute:
                 yield number, self.entries(number), stream
 
-    def turns(self, number: int) -> Ints:
-        """By entry of a communication stream: those who meet in it do so for so many-th time on the stream,
-        from 0.
-        """
+    def meeting_numbers(self, number: int) -> Ints:
+        """By entry of a communication stream how often those who meet in it met there before."""
         stream = self.streams[number]
         groups = [self.program.codes[code].instructions[index].group for code, index in stream.kinds]
-        turns = np.zeros_like(stream.which)
+        before = np.zeros_like(stream.kind_of)
         for group in dict.fromkeys(groups):
-            own = np.flatnonzero(np.array([other == group for other in groups])[stream.which])
-            turns[own] = np.arange(len(own))
-        return turns
+            own = np.flatnonzero(np.array([other == group for other in groups])[stream.kind_of])
+            before[own] = np.arange(len(own))
+        return before
 
     def sums_by_place(self, of_entry: Ints) -> Iterator[tuple[tuple[int, int], int, int]]:
         """Every (code, instruction) of communication, the sum of what its entries have, and their number."""
         for _, entries, stream in self.communication():
             sums = np.zeros(len(stream.kinds), dtype=np.int64)
-            np.add.at(sums, stream.which, of_entry[entries])
-            yield from zip(stream.kinds, sums.tolist(), np.bincount(stream.which).tolist(), strict=True)
+            np.add.at(sums, stream.kind_of, of_entry[entries])
+            yield from zip(stream.kinds, sums.tolist(), np.bincount(stream.kind_of).tolist(), strict=True)
 
     @cached_property
     def waits(self) -> Sequence[Sequence[Sequence[tuple[int, int]]]]:

@@ -19,16 +19,16 @@ PARTS = 3
 class Segments:
     """The different segments that the entries of a compute stream are.
 
-    ``which`` [entries] is the segment of an entry; ``first`` [segments + 1] is the first kernel of each
+    ``segment_of`` [entries] is the segment of an entry; ``first`` [segments + 1] is the first kernel of each
     segment, of those that all ``kernels`` are: (code, its instructions).
     """
 
-    which: Ints
+    segment_of: Ints
     first: Ints
     kernels: tuple[tuple[int, Ints], ...]
 
     @classmethod
-    def of(cls, codes: Mapping[int, CodeEntries], which: Ints) -> Segments:
+    def of(cls, codes: Mapping[int, CodeEntries], segment_of: Ints) -> Segments:
         """Those of codes, one code after another."""
         sizes = [np.zeros(0, dtype=np.int64)]
         kernels: list[tuple[int, Ints]] = []
@@ -37,7 +37,7 @@ class Segments:
                 own = np.flatnonzero(entries.stream_of == entries.streams.index(COMPUTE))
                 kernels.append((code, own))
                 sizes.append(np.bincount(entries.entry[own]))
-        return cls(which, offsets(np.concatenate(sizes)), tuple(kernels))
+        return cls(segment_of, offsets(np.concatenate(sizes)), tuple(kernels))
 
     def __len__(self) -> int:
         return len(self.first) - 1

@@ -41,7 +41,7 @@ def deadlock_error(classes: PricedClasses, done: Sequence[Sequence[int]]) -> Sim
             awaited = part.streams[at[0]]
             reason = f"{_name(part, awaited, at[1] - 1)} on {awaited.name}"
         elif (gates := at.of_gates(column)) and gates.waits:
-            which = stream.which
+            which = stream.kind_of
             step = int(np.count_nonzero(which[:ended] == which[ended])) - gates.steps_ago
             counted = _counted(classes, done, gates.waits, step)
             reason = f"gate '{gates.waits}', which has counted {counted} of {gates.count}"
@@ -60,7 +60,7 @@ def _stuck_streams(classes: PricedClasses, done: Sequence[Sequence[int]]) -> Ite
             if ended == len(stream):
                 continue
             waits = [wait for wait in part.waits[number][ended] if done[index][wait[0]] < wait[1]]
-            at = waits[0] if waits else classes.communications(group, number)[stream.which[ended]]
+            at = waits[0] if waits else classes.communications(group, number)[stream.kind_of[ended]]
             rank = classes.workload.classes.representatives[index]
             yield _StuckStream(rank, column, part, number, ended, at)
 
@@ -73,7 +73,7 @@ def _counted(classes: PricedClasses, done: Sequence[Sequence[int]], gate: StepGa
         for number, _, stream in classes.groups[group].part.communication()
         for kind, communication in enumerate(classes.communications(group, number))
         if (gates := communication.of_gates(column)) is not None
-        if np.count_nonzero(stream.which[: done[index][number]] == kind) > step
+        if np.count_nonzero(stream.kind_of[: done[index][number]] == kind) > step
         for opened, amount in gates.opens
         if opened == gate
     )
@@ -81,6 +81,6 @@ def _counted(classes: PricedClasses, done: Sequence[Sequence[int]], gate: StepGa
 
 def _name(part: LinkedPart, stream: LinkedStream, position: int) -> str:
     execution = part.executions[int(stream.execution[position])]
-    code, instruction = part.program.codes[execution.code], stream.kinds[stream.which[position]][1]
+    code, instruction = part.program.codes[execution.code], stream.kinds[stream.kind_of[position]][1]
     inner = code.instructions[instruction].name if instruction != NOTHING else code.name
     return f"{execution.instance}.{inner} ({execution.action})"

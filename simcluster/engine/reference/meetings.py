@@ -47,7 +47,7 @@ Waiters = list[tuple[int, Latch]]
 """(What must have been reached, who goes on then)."""
 
 
-def let_go(waiters: Waiters, reached: int) -> None:
+def wake(waiters: Waiters, reached: int) -> None:
     """Lets those go on who have waited for no more than what has been reached."""
     ready = [latch for needed, latch in waiters if needed <= reached]
     waiters[:] = [waiter for waiter in waiters if waiter[0] > reached]
@@ -125,5 +125,5 @@ class GatedEntries:
         for gate, amount in gates.opens:
             counter = self.counters[gate, step]
             counter.count += amount
-            let_go(counter.waiters, counter.count)
+            wake(counter.waiters, counter.count)
         return began

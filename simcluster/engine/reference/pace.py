@@ -131,4 +131,4 @@ def slowed_segments(pace: Pace) -> SlowedSegments:
 def segments_of(segments: Segments, kernels: Ints) -> list[Segment]:
     """By entry of a stream of kernels, whose parts ``kernels`` are, its segment."""
     made = [kernels[first:end].ravel().tolist() for first, end in pairwise(segments.first.tolist())]
-    return [made[number] for number in segments.which.tolist()]
+    return [made[number] for number in segments.segment_of.tolist()]

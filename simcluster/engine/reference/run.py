@@ -104,7 +104,7 @@ class _Run:
         segments, (different, which) = group.part.segments, group.kernels()
         if self.classes.slows(group):
             return segments_of(segments, different[which[column]])
-        return list(group.segment_times[segments.which, column].tolist())
+        return list(group.segment_times[segments.segment_of, column].tolist())
 
     def _communications(
         self, network: Network, number: int, which: int, column: int, pace: Pace | None
@@ -121,7 +121,7 @@ class _Run:
                 inner = attend if moves else None
                 attend = GatedEntries(self.gates, gates, Latch(self.env), inner).attend
             kinds.append(attend)
-        return map(kinds.__getitem__, self.classes.groups[number].part.streams[which].which.tolist())
+        return map(kinds.__getitem__, self.classes.groups[number].part.streams[which].kind_of.tolist())
 
     def timing(self, *counts: int) -> Timing:
         """What was recorded, with the counts of the network; SimulationError if the run never ended."""

@@ -14,7 +14,7 @@ import simpy
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.engine.reference.flows import SimEvents
-from simcluster.engine.reference.meetings import Attend, Latch, Waiters, let_go
+from simcluster.engine.reference.meetings import Attend, Latch, Waiters, wake
 from simcluster.engine.reference.pace import Pace
 
 
@@ -69,7 +69,7 @@ def run_kernels(me: Stream, entries: Iterable[tuple[Waits, Any]], pace: Pace | N
         ended(int(env.now))
         me.done += 1
         if me.waiters:
-            let_go(me.waiters, me.done)
+            wake(me.waiters, me.done)
 
 
 def run_transfers(me: Stream, entries: Iterable[tuple[Waits, Attend]]) -> SimEvents:
@@ -83,4 +83,4 @@ def run_transfers(me: Stream, entries: Iterable[tuple[Waits, Attend]]) -> SimEve
         ended(int(env.now))
         me.done += 1
         if me.waiters:
-            let_go(me.waiters, me.done)
+            wake(me.waiters, me.done)

@@ -15,7 +15,7 @@ from simcluster.foreign.pytorch import (
     SHARDS,
     all_linear_targets,
     argument_meaning,
-    hub_name,
+    read_hub_name,
     remark_lengths,
     state_all_recomputed,
     state_hub_model,
@@ -87,7 +87,7 @@ def _offloading(facts: Facts, flag: Flag) -> None:
 
 
 _OWN: Mapping[str, Meaning] = {
-    "base_model": lambda facts, flag: hub_name(facts, flag, _MODEL),
+    "base_model": lambda facts, flag: read_hub_name(facts, flag, _MODEL),
     "sequence_len": states_value("training.seq_len"),
     "micro_batch_size": states_value("training.micro_batch"),
     "batch_size": states_value("training.global_batch"),

@@ -13,7 +13,7 @@ from simcluster.foreign.importer_interface import Importer, UserAdditions
 from simcluster.foreign.pytorch import (
     RECOMPUTED,
     devices_given,
-    hub_name,
+    read_hub_name,
     remark_lengths,
     state_all_recomputed,
     state_fully_sharded,
@@ -134,8 +134,8 @@ def _counted(name: str) -> Meaning:
 
 _MEANINGS: Mapping[str, Meaning] = {
     **dict.fromkeys(_IGNORED["effectless"], has_no_effect),
-    "model_name": lambda facts, flag: hub_name(facts, flag, _MODEL),
-    "checkpoint_dir": lambda facts, flag: hub_name(facts, flag, _MODEL),
+    "model_name": lambda facts, flag: read_hub_name(facts, flag, _MODEL),
+    "checkpoint_dir": lambda facts, flag: read_hub_name(facts, flag, _MODEL),
     "model_config": not_expressible("the sizes of the model that is named", unless=(None, {})),
     "precision": selects(
         _PRECISION,

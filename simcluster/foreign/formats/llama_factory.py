@@ -13,8 +13,8 @@ from simcluster.foreign.pytorch import (
     RECOMPUTED,
     all_linear_targets,
     argument_meaning,
-    hub_name,
     layers_of_model,
+    read_hub_name,
     reads_attention_kernel,
     remark_lengths,
     state_all_recomputed,
@@ -99,7 +99,7 @@ def _train(facts: Facts, flag: Flag) -> None:
 
 
 _OWN: Mapping[str, Meaning] = {
-    "model_name_or_path": lambda facts, flag: hub_name(facts, flag, _MODEL),
+    "model_name_or_path": lambda facts, flag: read_hub_name(facts, flag, _MODEL),
     "stage": _stage,
     "do_train": _train,
     "finetuning_type": selects(_TUNING, {word: word for word in ("lora", "full", "freeze")}, ""),

@@ -14,7 +14,7 @@ from simcluster.foreign.pytorch import (
     all_linear_targets,
     devices_given,
     fsdp_meaning,
-    hub_name,
+    read_hub_name,
     state_all_recomputed,
     state_hub_model,
     state_strategy,
@@ -168,7 +168,7 @@ def _kernel(facts: Facts, flag: Flag) -> None:
 
 _OWN: Mapping[str, Meaning] = {
     "model.name": states_value(_KIND, read_word),
-    "model.pretrained_model_name_or_path": lambda facts, flag: hub_name(facts, flag, _MODEL),
+    "model.pretrained_model_name_or_path": lambda facts, flag: read_hub_name(facts, flag, _MODEL),
     "model.d_model": states_value("model.hidden"),
     "model.n_heads": states_value("model.heads"),
     "model.n_layers": states_value("model.layers"),

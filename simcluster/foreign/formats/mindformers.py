@@ -64,7 +64,7 @@ class MindFormers(Importer):
             )
             raise ScenarioError(
                 Problem(
-                    "this is a Python program; of MindSpore YAML files alone are read", where=name, hint=hint
+                    "this is a Python program; of MindSpore only YAML files are read", where=name, hint=hint
                 )
             )
         facts = Facts(settings=dict(given.settings))

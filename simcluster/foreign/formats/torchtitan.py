@@ -201,7 +201,7 @@ def _meaning(name: str) -> Meaning | None:
     ):
         return meaning
     if section.split(".")[0] in ("float8", "mx", "quantize"):
-        return kernels.read_float8(name)
+        return kernels.float8_meaning(name)
     if name.partition(".")[0] in _IGNORED["effectless"] or key in _IGNORED.get(section, ()):
         return has_no_effect
     return None

@@ -18,7 +18,7 @@ from simcluster.foreign.megatron import state_launcher
 from simcluster.foreign.pytorch import (
     argument_meaning,
     fsdp_meaning,
-    hub_name,
+    read_hub_name,
     reads_attention_kernel,
     remark_lengths,
     state_all_recomputed,
@@ -219,9 +219,9 @@ def _fsdp_file(facts: Facts, given: UserAdditions) -> None:
 
 _LENGTHS = ("max_seq_length", "model_max_length", "max_length", "max_seq_len", "block_size", "cutoff_len")
 _OWN: Mapping[str, Meaning] = {
-    "model_name_or_path": lambda facts, flag: hub_name(facts, flag, _MODEL),
-    "base_model": lambda facts, flag: hub_name(facts, flag, _MODEL),
-    "config_name": lambda facts, flag: hub_name(facts, flag, _CONFIG),
+    "model_name_or_path": lambda facts, flag: read_hub_name(facts, flag, _MODEL),
+    "base_model": lambda facts, flag: read_hub_name(facts, flag, _MODEL),
+    "config_name": lambda facts, flag: read_hub_name(facts, flag, _CONFIG),
     "config_overrides": not_expressible("sizes are those of the config that is named", unless=(None, "")),
     **dict.fromkeys(_LENGTHS, states_value("training.seq_len")),
     "packing": switch(_PACKED, True, False),

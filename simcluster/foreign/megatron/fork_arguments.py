@@ -181,7 +181,7 @@ def state_pending_backwards(facts: Facts) -> None:
     if not folded and stages > 1 and pending >= 2 * stages:
         facts.replace("schedule", "zb_h2", flag)
     elif not folded and pending > stages:
-        facts.unsupported(flag, f"as many forwards are under way as there are stages, {stages}")
+        facts.unsupported(flag, f"as many micro-batches are in flight as there are stages, {stages}")
 
 
 def state_partition(facts: Facts) -> None:

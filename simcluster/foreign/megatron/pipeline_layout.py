@@ -65,7 +65,9 @@ def state_layout(facts: Facts) -> None:
     else:
         chunks = len(parts) // stages
         if _fill(sizes):
-            facts.unsupported(flag, "a stage of multi-token prediction alone has a layer of one before it")
+            facts.unsupported(
+                flag, "a stage with multi-token prediction only gets a layer of the stage before it"
+            )
         if chunks > 1:
             facts.replace("chunks", chunks, flag)
         facts.say(_STAGES, _rows(sizes, stages, chunks, folded=False), flag)

@@ -8,8 +8,8 @@ from simcluster.foreign.pytorch.fully_sharded import (
 )
 from simcluster.foreign.pytorch.hub_models import (
     all_linear_targets,
-    hub_name,
     layers_of_model,
+    read_hub_name,
     state_hub_model,
 )
 from simcluster.foreign.pytorch.sharding_strategies import (
@@ -42,8 +42,8 @@ __all__ = [
     "argument_meaning",
     "devices_given",
     "fsdp_meaning",
-    "hub_name",
     "layers_of_model",
+    "read_hub_name",
     "reads_attention_kernel",
     "remark_lengths",
     "state_all_recomputed",

@@ -130,7 +130,7 @@ _IMAGES = re.compile(r"-vl-|llava|gemma-3-(?:4|12|27)b|llama-4-|mistral-small-3\
 _SAID = ("model.use", "model.hf", "model.layers", "model.onnx")
 
 
-def hub_name(facts: Facts, flag: Flag, name: str) -> None:
+def read_hub_name(facts: Facts, flag: Flag, name: str) -> None:
     """States the name of a model as fact ``name``; one that is open is asked for."""
     if flag.missing:
         facts.leave_open("model.use", flag)

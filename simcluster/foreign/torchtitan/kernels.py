@@ -41,13 +41,13 @@ def read_converters(facts: Facts, flag: Flag) -> None:
     elif not known:
         facts.effectless(flag, "off")
     if any("grouped_mm" in name for name in known) and not any("linear" in name for name in known):
-        facts.unsupported(flag, "experts alone in eight bits are simulated in bf16")
+        facts.unsupported(flag, "experts in eight bits are simulated in bf16")
         return
     if eight := [name for name in known if "float8" in name or "mx" in name]:
         facts.say(_CONVERTERS, eight, flag)
 
 
-def read_float8(name: str) -> Meaning:
+def float8_meaning(name: str) -> Meaning:
     """The meaning of a setting of a section about products in eight bits."""
     key = name.rpartition(".")[2]
     return _FLOAT8.get(key, has_no_effect)
@@ -58,7 +58,7 @@ def _recipe(facts: Facts, flag: Flag) -> None:
     if said in _CASTS or said.startswith("mxfp8"):
         facts.say(_RECIPE, said, flag)
     else:
-        facts.unsupported(flag, "scales of whole tensors are simulated")
+        facts.unsupported(flag, "simulated with one scale per tensor")
 
 
 def _filtered(facts: Facts, flag: Flag) -> None:

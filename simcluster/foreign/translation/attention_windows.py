@@ -21,7 +21,7 @@ CHUNKS_AS_WINDOW = (
 """What is simulated in place of attention within chunks (Llama 4)."""
 
 
-def reads_chunk(facts: Facts, flag: Flag) -> None:
+def read_chunk(facts: Facts, flag: Flag) -> None:
     """Tokens of a chunk, within which attention stays; null is none."""
     if flag.value in (None, "None", "null"):
         facts.effectless(flag, "off")
@@ -58,10 +58,10 @@ def _reads_layers(name: str, example: str, *off: object) -> Meaning:
     return meaning
 
 
-reads_windowed_layers = _reads_layers(_WINDOWED_LAYERS, "([1,0]*12)")
+read_windowed_layers = _reads_layers(_WINDOWED_LAYERS, "([1,0]*12)")
 """Every so many layers one sees all tokens, or a list with a zero for each that does."""
 
-reads_unrotated_layers = _reads_layers(_UNROTATED, "([0,0,0,1]*12)", 0, "0", ["0"])
+read_unrotated_layers = _reads_layers(_UNROTATED, "([0,0,0,1]*12)", 0, "0", ["0"])
 """Every so many layers one has no rotary positions, or a list with a one for each that has none."""
 
 
@@ -90,7 +90,7 @@ def _state_chunks(facts: Facts) -> None:
     unrotated, chunk = facts.get(_UNROTATED), facts.get(_CHUNK)
     if unrotated is not None:
         flag = facts.drop(_UNROTATED)
-        facts.unsupported(flag, "layers without rotary positions have them, too")
+        facts.unsupported(flag, "layers without rotary positions are simulated with them")
         if chunk is not None:
             rotated = [1 - mark for mark in unrotated] if isinstance(unrotated, list) else unrotated
             facts.replace(_WINDOWED_LAYERS, rotated, flag)

@@ -242,9 +242,9 @@ def _layers_with_experts(facts: Facts) -> tuple[int, int]:
     simulated = sum((place + 1) % every == 0 for place in range(dense, layers))
     other = f"of every {every} layers the last has experts"
     if simulated == len(mixed):
-        facts.remark(f"{flag}: {other} here, an earlier one there; as many have some")
+        facts.remark(f"{flag}: {other} here, an earlier one in the file; their number is the same")
     else:
-        facts.unsupported(flag, f"{other}, {simulated} in all; {len(mixed)} have some there")
+        facts.unsupported(flag, f"{other}, {simulated} in all; in the file {len(mixed)} have some")
     return dense, every
 
 

@@ -142,7 +142,7 @@ class CauseSpec(Section):
         return self.observed.value.mtbf_s
 
     @property
-    def takes_a_host(self) -> bool:
+    def replaces_host(self) -> bool:
         """Whether the host must be replaced."""
         if self.replaces is not None:
             return self.replaces
@@ -157,7 +157,7 @@ class CauseSpec(Section):
             effect=FailureEffect(self.effect),
             law=_law(self.law, mean, self.shape),
             is_settled=self.begin == "settled",
-            replaces=self.takes_a_host,
+            replaces=self.replaces_host,
             hosts_each=self.hosts_each,
             factor=self.factor or 1.0,
             duration=_duration(self.lasts, self.lasts_shape),
@@ -229,7 +229,7 @@ class EventSpec(Section):
         return self
 
     @property
-    def takes_a_host(self) -> bool:
+    def replaces_host(self) -> bool:
         """Whether a host must be replaced."""
         return self.replaces and self.effect == "stop"
 
@@ -254,7 +254,7 @@ class EventSpec(Section):
             FailureEffect(self.effect),
             hosts,
             devices,
-            self.takes_a_host,
+            self.replaces_host,
             round((self.lasts or 0.0) * NANOSECONDS),
             self.factor or 1.0,
         )
@@ -327,10 +327,10 @@ class FailuresSpec(CatalogSection):
         return data_files("simcluster.job.failures.presets")
 
     @property
-    def take_hosts(self) -> bool:
+    def replace_hosts(self) -> bool:
         """Whether hosts fail so that they must be replaced."""
-        return any(cause.takes_a_host for cause in self.causes) or any(
-            event.takes_a_host for event in self.events
+        return any(cause.replaces_host for cause in self.causes) or any(
+            event.replaces_host for event in self.events
         )
 
     def built_causes(self, fleet: Fleet) -> tuple[FailureCause, ...]:

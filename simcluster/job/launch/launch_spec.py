@@ -121,12 +121,12 @@ class LaunchSpec(Section):
     """Times of the parts of the start."""
 
     @property
-    def again(self) -> LaunchSpec:
+    def at_restart(self) -> LaunchSpec:
         """The launch of a job that starts again: nobody is late or missing as at its first start."""
         return self.model_copy(update={"late": (), "started": None})
 
     @property
-    def noticed_after(self) -> float | None:
+    def detection_s(self) -> float | None:
         """Seconds until a worker that died is missed, in the mean over the time since its last heartbeat;
         infinite without heartbeats, None where no scheduler waits for them.
         """

@@ -42,7 +42,7 @@ def recover_worker(spec: LaunchSpec, setting: LaunchSetting, seed: int = 0) -> W
     draws = random.Random(f"recovery {seed}")
     since = spec.costs.heartbeat * draws.random()
     noticed = JobPhase("death noticed", max(0.0, spec.node_timeout - since))
-    again = simulate_start(spec.again, setting, seed).start_up.phases
+    again = simulate_start(spec.at_restart, setting, seed).start_up.phases
     job = setting.allocation.job
     reason = "" if spec.recovery else "MS_ENABLE_RECOVERY is off"
     if spec.recovery and job and job.roles["Worker"].restartPolicy == "Never":

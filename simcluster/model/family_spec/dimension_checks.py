@@ -43,7 +43,8 @@ def refuse_clashes(known: Mapping[str, Any]) -> None:
     if layers_of_window and not known.get("window"):
         raise Refused(f"'{layers_of_window[0]}' needs a window", path=layers_of_window[0])
     if len(layers_of_window) > 1:
-        raise Refused("'full_attention_every' says it beside 'window_every'", path="full_attention_every")
+        why = "'full_attention_every' and 'window_every' both say which layers have the window"
+        raise Refused(why, path="full_attention_every", hint="leave one of them out")
     if "mtp_loss_weight" in known and not known.get("mtp_layers"):
         raise Refused("'mtp_loss_weight' needs mtp_layers", path="mtp_loss_weight")
     for part, excluded in _NOT_WITH.items():

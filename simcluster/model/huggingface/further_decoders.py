@@ -35,7 +35,7 @@ _GEMMA: Mapping[str, tuple[Any, ...]] = {
 _OWN_GEMMA: Mapping[str, Any] = {"activation": "geglu", "tied": True, "head_dim": 256}
 _BEHIND = "norms follow attention and MLP in the original, and precede them here"
 _ALL_HEADS = "queries and keys are normalised over all heads together in the original, head by head here"
-_NO_ROTATION = "layers without rotary positions have them here, too"
+_NO_ROTATION = "layers without rotary positions are simulated with them"
 
 
 def _gemma2(config: Config) -> Mapping[str, Any]:

@@ -155,6 +155,6 @@ PARALLEL_RESIDUAL: Mapping[str, ModelType] = {
         },
         _cohere2,
         read_besides=_COHERE2_SAID,
-        remark=f"{_SCALED}; layers without rotary positions have them here, too",
+        remark=f"{_SCALED}; layers without rotary positions are simulated with them",
     ),
 }

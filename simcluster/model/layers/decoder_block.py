@@ -93,18 +93,18 @@ class DecoderBlock:
         if self.dims.latent is not None:
             return self._latent(x, y, self.dims.latent)
         q, k, v = self._linear("attention.qkv", y, HIDDEN, _heads("q", "k", "v"), self._qkv_bias)
-        return self._attended(x, y, self._attention(*self._placed(q, k), v))
+        return self._after_attention(x, y, self._attention(*self._placed(q, k), v))
 
     def _latent(self, x: str, y: str, latent: LatentAttention) -> Block:
         """A layer with latent attention from its normalised hidden states on."""
         build, dims = self.build, self.dims
         made = latent.write(build, y, dims.hidden, dims.heads, dims.rope_theta, absorbed=dims.absorbed)
         if latent.sparse is None:
-            return self._attended(x, y, self._attention(made.q, made.k, made.v))
+            return self._after_attention(x, y, self._attention(made.q, made.k, made.v))
         name, loss = "attention.core", IndexerLoss(dims.heads, 1 / self.num_tokens, dims.gathered)
         core = SparseAttention(self._form.operator(name), dims.gathered, loss)
         o = build.add(name, core, made.q, made.k, made.v, made.ids, *made.indexer)
-        return self._attended(x, y, latent.values(build, o, dims.heads) if dims.absorbed else o)
+        return self._after_attention(x, y, latent.values(build, o, dims.heads) if dims.absorbed else o)
 
     def query_layer(self, hidden: TensorType, tokens: TensorType) -> Block:
         """A layer whose queries come from a table of positions (PanGu-alpha, arXiv 2104.12369, query layer).
@@ -122,7 +122,7 @@ class DecoderBlock:
         y = self._norm("attention.norm", x)
         (q,) = self._linear("attention.query", rows, HIDDEN, _heads("q"), self._qkv_bias)
         k, v = self._linear("attention.qkv", y, HIDDEN, _heads("k", "v"), self._qkv_bias)
-        return self._attended(x, y, self._attention(*self._placed(q, k), v))
+        return self._after_attention(x, y, self._attention(*self._placed(q, k), v))
 
     def head(
         self, hidden: TensorType, tokens: TensorType, num_tokens: float, *, depth: int = 0, read: bool = False
@@ -189,21 +189,21 @@ class DecoderBlock:
         own = self.dims.qkv_bias
         return self.dims.bias if own is None else own
 
-    def _attended(self, x: str, normed: str, o: str) -> Block:
+    def _after_attention(self, x: str, normed: str, o: str) -> Block:
         """The layer from what attention gives on; attention read ``normed``, the norm of x."""
         build, dims = self.build, self.dims
         if dims.parallel is not None:
             normed = normed if dims.parallel == "one_norm" else self._norm("mlp.norm", x)
-            y = self._beside(normed, o)
+            y = self._parallel_residual(normed, o)
         else:
-            y = self._projected(o)
+            y = self._output_projection(o)
             y = self._norm("attention.post_norm", y) if dims.post_norms else y
             y = self._dropout("attention.dropout", y, dims.dropout)
             x = build.add("attention.residual", Add(HIDDEN), x, y)
             y = self._mlp(self._norm("mlp.norm", x))
         return build.block(outputs={"out": build.add("mlp.residual", Add(HIDDEN), x, y)})
 
-    def _beside(self, normed: str, o: str) -> str:
+    def _parallel_residual(self, normed: str, o: str) -> str:
         """The sum of attention's result and the MLP's, which reads ``normed``.
 
         Products are summed before biases are added, so that what is partial over tensor ranks is reduced
@@ -211,10 +211,13 @@ class DecoderBlock:
         """
         build, dims = self.build, self.dims
         if dims.dropout:
-            y = self._dropout("attention.dropout", self._projected(o), dims.dropout)
+            y = self._dropout("attention.dropout", self._output_projection(o), dims.dropout)
             return build.add("attention.residual", Add(HIDDEN), y, self._mlp(normed))
         x = build.add(
-            "parallel.sum", Add(HIDDEN), self._projected(o, biased=False), self._mlp(normed, biased=False)
+            "parallel.sum",
+            Add(HIDDEN),
+            self._output_projection(o, biased=False),
+            self._mlp(normed, biased=False),
         )
         biased = {"attention.out": self._out_bias, "mlp.down": dims.bias and not self.mixed}
         for name in (name for name, has in biased.items() if has):
@@ -227,7 +230,7 @@ class DecoderBlock:
         own = self.dims.out_bias
         return self.dims.bias if own is None else own
 
-    def _projected(self, o: str, *, biased: bool = True) -> str:
+    def _output_projection(self, o: str, *, biased: bool = True) -> str:
         """Attention's result as a hidden state."""
         out = {"": ("heads", "group", "head_dim", "hidden")}
         return self._linear("attention.out", o, QUERY, out, biased and self._out_bias)[0]

@@ -239,7 +239,7 @@ class _BlockOptimizer:
         self.reduced = {value: value for value in targets}
         written = self._written(targets)
         steps = list(
-            self._journeys(targets)
+            self._redistributions(targets)
             if written is None
             else (
                 RedistributionStep(value, reduction.movement, targets[value], True)
@@ -260,7 +260,7 @@ class _BlockOptimizer:
             if reduction.divisor > 1:
                 self._divide(value, reduction.divisor)
 
-    def _journeys(self, targets: Mapping[str, Layout]) -> Iterator[RedistributionStep]:
+    def _redistributions(self, targets: Mapping[str, Layout]) -> Iterator[RedistributionStep]:
         """The steps of accumulators to their targets: by way of their whole sums, or first to the shards of
         each sharding group, whose sums are then added up over the groups.
         """

@@ -27,7 +27,7 @@ MASTER = "master"
 
 
 @dataclass(frozen=True, slots=True)
-class _Lasting:
+class _PersistentValue:
     """A value of a block that outlives the step, as all instances of the block have it.
 
     ``source`` is the parameter whose initial values it starts with. ``tensor`` is the parameter that it is,
@@ -85,10 +85,10 @@ class PersistentBuffers:
                 )
 
     @cached_property
-    def _lasting(self) -> Mapping[str, list[_Lasting]]:
+    def _lasting(self) -> Mapping[str, list[_PersistentValue]]:
         return {name: list(self._of_block(block)) for name, block in self.graph.blocks.items()}
 
-    def _of_block(self, block: Block) -> Iterator[_Lasting]:
+    def _of_block(self, block: Block) -> Iterator[_PersistentValue]:
         owners = _owners(block)
         for name, kind in block.values.items():
             if kind.role not in PERSISTENT and not kind.copy_of:
@@ -107,7 +107,7 @@ class PersistentBuffers:
                 suffix = f".{state}"
             category = PERSISTENT.get(kind.role, Category.PARAMETERS)
             runs = kind.role is Role.STATE and name in block.states
-            yield _Lasting(name, category, size, kind, source, tensor, suffix, runs)
+            yield _PersistentValue(name, category, size, kind, source, tensor, suffix, runs)
 
 
 def _is_cast_to_fp8(block: Block, value: str) -> bool:

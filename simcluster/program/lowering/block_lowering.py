@@ -29,7 +29,7 @@ from simcluster.program.isa import (
     Slot,
 )
 from simcluster.program.lowering.collective_copies import with_copies
-from simcluster.program.lowering.fused_kernel import fused_work, sums_made_again, with_traffic
+from simcluster.program.lowering.fused_kernel import fused_work, recomputed_sums, with_traffic
 from simcluster.program.lowering.graph_launch import awaited_by_host, dispatch_costs, named
 from simcluster.program.lowering.host_device_copies import copy_instruction
 from simcluster.program.lowering.host_operators import host_instruction
@@ -297,7 +297,7 @@ class _CodeWriter:
         there: set[str] = set()
         again: list[str] = []
         inside: list[str] = []
-        within = self.internal | sums_made_again(self.block, nodes)
+        within = self.internal | recomputed_sums(self.block, nodes)
         for node in nodes:
             if any(self.block.values[value].role is Role.VIEW for value in node.outputs):
                 # A view moves nothing: it is there if what it shows is.

@@ -47,7 +47,7 @@ def fused_work(parts: Sequence[tuple[Work, ...]], internal: tuple[int, int]) -> 
     )
 
 
-def sums_made_again(block: Block, kernel: Sequence[Node]) -> set[str]:
+def recomputed_sums(block: Block, kernel: Sequence[Node]) -> set[str]:
     """The sum ``x + b`` of a kernel that begins with a bias, if the kernel need not write it.
 
     That is so if besides only pointwise operators of the backward read it: they add the bias again to x,

@@ -91,7 +91,7 @@ class _Events:
             run.recording.spans(index), run.waits.among("class", index), run.memory.among("class", index)
         )
 
-    def are_those_of(self, other: _Events) -> bool:
+    def equal(self, other: _Events) -> bool:
         """Whether another class did the same at the same times."""
         return all(
             len(ours) == len(theirs)
@@ -114,7 +114,7 @@ def _grouped(run: Run, classes: Iterable[int]) -> Iterator[tuple[list[int], _Eve
             yield alike, known
             known = None  # before the next ones are made: they are large
         events = _Events.of(run, index)
-        if known is not None and known.are_those_of(events):
+        if known is not None and known.equal(events):
             alike.append(index)
             continue
         if known is not None:

@@ -257,10 +257,10 @@ def _steps_between(every: float | int, step_s: float) -> int:
     return every if isinstance(every, int) else max(1, round(every / step_s))
 
 
-def _noticed_after(spec: JobSpec) -> float:
+def _detection_s(spec: JobSpec) -> float:
     """Seconds until a lost process is missed; PlanError where launch and recovery both say it."""
     recovery, launch = spec.recovery, spec.launch
-    said = launch.noticed_after if launch else None
+    said = launch.detection_s if launch else None
     if recovery.heartbeat is None:
         return min(HEARTBEAT_S if said is None else said, recovery.collective_timeout)
     if launch and said is not None and {"node_timeout", "heartbeats"} & launch.model_fields_set:
@@ -273,7 +273,7 @@ def _noticed_after(spec: JobSpec) -> float:
 
 
 def _costs(spec: JobSpec, parts: JobPartCosts, first: StartUp, load_s: float) -> RecoveryCosts:
-    recovery, noticed_s = spec.recovery, _noticed_after(spec)
+    recovery, noticed_s = spec.recovery, _detection_s(spec)
     return RecoveryCosts(
         heartbeat_s=noticed_s,
         collective_timeout_s=recovery.collective_timeout,

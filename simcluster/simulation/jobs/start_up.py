@@ -86,7 +86,7 @@ def restart_phases(built: BuiltScenario) -> StartUp | None:
     job = built.scenario.spec.job
     if job is None or job.launch is None:
         return None
-    return simulate_start(job.launch.again, launch_setting(built), built.scenario.spec.run.seed).start_up
+    return simulate_start(job.launch.at_restart, launch_setting(built), built.scenario.spec.run.seed).start_up
 
 
 def rejoin_phases(built: BuiltScenario) -> tuple[JobPhase, ...] | None:

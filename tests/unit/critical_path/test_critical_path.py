@@ -122,7 +122,7 @@ def test_a_delay_beyond_the_slack_makes_the_run_longer(data):
     slack = entry_slacks(graph)
     number = data.draw(st.integers(0, 2))
     block = graph.blocks[number]
-    entry = data.draw(st.integers(0, len(block.part.segments.which) - 1))
+    entry = data.draw(st.integers(0, len(block.part.segments.segment_of) - 1))
     own = int(slack[block.first + block.part.begins[block.part.compute] + entry])
     delay = data.draw(st.sampled_from([own // 2, own, own + 1, own + 777]))
     unchanged = _Run._kernels

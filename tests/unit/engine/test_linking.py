@@ -29,7 +29,7 @@ def told(linked):
         stream.name: [
             (execution, stream.kinds[kind][1], [(names[other], position) for other, position in waits])
             for execution, kind, waits in zip(
-                stream.execution.tolist(), stream.which.tolist(), waits_of_entries, strict=True
+                stream.execution.tolist(), stream.kind_of.tolist(), waits_of_entries, strict=True
             )
         ]
         for stream, waits_of_entries in zip(linked.streams, linked.waits, strict=True)
@@ -157,9 +157,9 @@ def test_an_execution_waits_only_with_its_own_entries():
 def test_entries_are_numbered_by_what_they_do(made):
     linked = link_part(made, 0, entries_of(made.codes), 2)
     for number, _, stream in linked.communication():
-        met, turns = {}, linked.turns(number).tolist()
+        met, turns = {}, linked.meeting_numbers(number).tolist()
         for execution, kind, turn in zip(
-            stream.execution.tolist(), stream.which.tolist(), turns, strict=True
+            stream.execution.tolist(), stream.kind_of.tolist(), turns, strict=True
         ):
             code, index = stream.kinds[kind]
             assert linked.executions[execution].code == code
@@ -168,4 +168,4 @@ def test_entries_are_numbered_by_what_they_do(made):
             assert turn == met.get(group, 0)
             met[group] = turn + 1
         assert len(set(stream.kinds)) == len(stream.kinds)
-        assert set(stream.which.tolist()) == set(range(len(stream.kinds)))
+        assert set(stream.kind_of.tolist()) == set(range(len(stream.kinds)))

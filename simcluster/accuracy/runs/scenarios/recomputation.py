@@ -53,13 +53,13 @@ def recomputation_of(run: MeasuredRun, block_of: str = "chunk") -> Recomputation
             said = (
                 "the selective recomputation of single operators, torchtitan's default (selective_ac_option)"
             )
-            return Recomputation(known_words().computed_again("op sac") or {}, (said,))
+            return Recomputation(known_words().recomputation("op sac") or {}, (said,))
         if run.words["framework"] == "mindformers":
             said = "the activation of MLPs is computed again (MindFormers' select_recompute, from memory)"
-            return Recomputation(known_words().computed_again("gelu only") or {}, (said,))
+            return Recomputation(known_words().recomputation("gelu only") or {}, (said,))
         # Megatron's granularity of this name.
         words = "selective (not stated)"
-    again = known_words().computed_again(words)
+    again = known_words().recomputation(words)
     if again is not None:
         return Recomputation(again)
     assumed = ("the core of attention is recomputed: the row says 'selective', but not what",)

@@ -38,8 +38,8 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
     PlanError with the reason where a row leaves something open, or has what no scenario says.
     """
     words, notes = known_words(), run.words.get("notes", "")
-    if unsaid := words.unsaid(notes, run.words["model"], run.words["precision"]):
-        raise PlanError(unsaid)
+    if reason := words.unsupported_reason(notes, run.words["model"], run.words["precision"]):
+        raise PlanError(reason)
     run = with_known_sizes(run)
     _check(run)
     framework = framework_of(run)

@@ -123,7 +123,7 @@ class PracticeWords(Section):
     """Why it is so."""
 
 
-class UnlikeWords(Section):
+class UnsupportedWords(Section):
     """Rows that no scenario can express, known by their notes and the names of their models."""
 
     notes: Name = "*"

@@ -18,7 +18,7 @@ from simcluster.accuracy.runs.scenarios.word_entries import (
     PrecisionWords,
     RecomputedPartWords,
     RecomputeWords,
-    UnlikeWords,
+    UnsupportedWords,
 )
 from simcluster.document import Document, Section, matches, validate
 from simcluster.registry import data_files
@@ -36,7 +36,7 @@ class Words(Section):
     practices: tuple[PracticeWords, ...]
     """What is done though rows do not state it."""
 
-    unlike: tuple[UnlikeWords, ...]
+    unsupported: tuple[UnsupportedWords, ...]
     """What is not simulated."""
 
     overlaps: tuple[OverlapWords, ...]
@@ -84,10 +84,10 @@ class Words(Section):
             merged |= entry.model
         return merged, all(entry.sizes for entry in entries)
 
-    def unsaid(self, notes: str, model: str, precision: str) -> str:
+    def unsupported_reason(self, notes: str, model: str, precision: str) -> str:
         """Why no scenario can express a row; empty if one can."""
         said = (notes or "-", model, precision)
-        for entry in self.unlike:
+        for entry in self.unsupported:
             patterns = (entry.notes, entry.models, entry.precisions)
             if all(_fits(pattern, text) for pattern, text in zip(patterns, said, strict=True)):
                 return entry.why
@@ -163,7 +163,7 @@ class Words(Section):
                 return entry
         return None
 
-    def computed_again(self, words: str) -> Mapping[str, Any] | None:
+    def recomputation(self, words: str) -> Mapping[str, Any] | None:
         """``parallel.recompute`` for these words, or None if they are not known."""
         return next((entry.recompute for entry in self.recompute if _fits(entry.words, words)), None)
 

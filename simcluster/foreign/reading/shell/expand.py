@@ -179,7 +179,7 @@ class _Expander(Variables):
             self.call(name, fields[1:], statement, condition)
             return
         if (entry := _ENTRY.fullmatch(name)) and entry[1] not in self.given and not condition:
-            self.keyed(entry[1], [Field((TextPiece(entry[2], statement.line),), fields[0].missing)])
+            self.assign_keys(entry[1], [Field((TextPiece(entry[2], statement.line),), fields[0].missing)])
             return
         self.script.commands.append(Command(fields, statement.line, not condition))
         self.changed(fields, statement.line, condition)
@@ -210,9 +210,9 @@ class _Expander(Variables):
         text = None if condition or self.depth >= _MOST_NESTED else self.referenced(plain)
         if text is None:
             self.script.sourced = path
-            self.remark(statement.line, f"'{path}' is not read with it; give what it sets with --var")
+            self.remark(statement.line, f"'{path}' is not found; give what it sets with --var")
             return
-        self.remark(statement.line, f"'{plain}' is read with it")
+        self.remark(statement.line, f"'{plain}' is read too")
         self.read.append(text)
         self.inner(read_on_one_line(_unix(text), self.script.name, statement.line), "", ())
 
@@ -316,7 +316,7 @@ class _Expander(Variables):
             fields = list(self.fields(assignment.value))
         else:
             fields = [self.joined(assignment.value)]
-        if isinstance(assignment.value, tuple) and not condition and self.keyed(name, fields):
+        if isinstance(assignment.value, tuple) and not condition and self.assign_keys(name, fields):
             return
         before = values.get(name, [])
         if assignment.append and isinstance(assignment.value, Word) and before:

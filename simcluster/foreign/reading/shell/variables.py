@@ -53,7 +53,7 @@ class Variables:
     def fields(self, words: Iterable[Word]) -> Iterator[Field]:
         """Words with their variables filled in; unquoted values fall apart at blanks."""
         for word in words:
-            whole = self.whole(word)
+            whole = self.array_items(word)
             if whole is not None:
                 yield from whole
                 continue
@@ -63,7 +63,7 @@ class Variables:
             else:
                 yield from joined.split()
 
-    def whole(self, word: Word) -> list[Field] | None:
+    def array_items(self, word: Word) -> list[Field] | None:
         """The items of a word that is just ``"${ARRAY[@]}"`` or ``$@``."""
         if len(word.parts) != 1 or not isinstance(word.parts[0], Variable):
             return None
@@ -72,11 +72,11 @@ class Variables:
             if self.positional is None:
                 self.arguments(part)
                 return []
-            self.grow(sum(len(item.text) for item in self.positional), part.line)
+            self.count_expansion(sum(len(item.text) for item in self.positional), part.line)
             return self.split(self.positional, part)
         if part.index in _ARGUMENTS and part.name not in self.given and self.known(part.name):
             items = self.script.values[part.name]
-            self.grow(sum(len(item.text) for item in items), part.line)
+            self.count_expansion(sum(len(item.text) for item in items), part.line)
             return self.split(items, part)
         return None
 
@@ -92,7 +92,7 @@ class Variables:
             field = self.part(part)
             pieces += field.pieces
             missing += field.missing
-        self.grow(sum(len(piece.text) for piece in pieces), word.line)
+        self.count_expansion(sum(len(piece.text) for piece in pieces), word.line)
         return Field(tuple(pieces) or (TextPiece("", word.line),), tuple(dict.fromkeys(missing)))
 
     def part(self, part: WordPart) -> Field:
@@ -196,7 +196,7 @@ class Variables:
         field = self.value(Variable(name, 0, True))
         return None if field is None or field.missing or field.condition else field.text
 
-    def keyed(self, name: str, fields: list[Field]) -> bool:
+    def assign_keys(self, name: str, fields: list[Field]) -> bool:
         """Sets the entries of an array with keys (``([a]=1 [b]=2)``); whether these fields are one."""
         entries = [_KEY.fullmatch(field.text) for field in fields]
         if not entries or not all(entries):
@@ -213,7 +213,7 @@ class Variables:
             pieces = [p for item in self.positional for p in (TextPiece(" ", part.line), *item.pieces)][1:]
             missing = tuple(m for item in self.positional for m in item.missing)
             return Field(tuple(pieces) or (TextPiece("", part.line),), missing)
-        self.remark(part.line, f"what the script is called with (${part.name}) is not known")
+        self.remark(part.line, f"the arguments that the script is called with (${part.name}) are not known")
         return Field((TextPiece("", part.line),))
 
     def known(self, name: str) -> bool:
@@ -236,7 +236,7 @@ class Variables:
         if '"' not in text and "\\" not in text:
             yield from WordReader(text, self.script.name, line, depth=1).quoted("\0")
 
-    def grow(self, amount: int, line: int) -> None:
+    def count_expansion(self, amount: int, line: int) -> None:
         """Counts what is filled in; a script that doubles its variables again and again is refused."""
         self.size += amount
         if self.size > _MOST:

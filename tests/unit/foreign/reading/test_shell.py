@@ -279,7 +279,7 @@ def test_negative_numbers_are_values():
 
 def test_what_reads_other_files_is_remarked():
     script = read_script("source env.sh\n", "s.sh", {})
-    assert script.remarks == ["s.sh:1: 'env.sh' is not read with it; give what it sets with --var"]
+    assert script.remarks == ["s.sh:1: 'env.sh' is not found; give what it sets with --var"]
 
 
 def test_variables_that_double_are_refused():

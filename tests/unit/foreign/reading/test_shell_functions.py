@@ -89,7 +89,7 @@ def test_a_file_that_is_read_counts_where_it_is_found():
     files = {"m.sh": "# sizes\nARGS=(\n --num-layers 2\n)\n"}
     assert flags(text, **files) == {"--num-layers": ["2"]}
     script = read_script(text, "s.sh", {}, files.get)
-    assert script.remarks == ["s.sh:2: 'm.sh' is read with it"]
+    assert script.remarks == ["s.sh:2: 'm.sh' is read too"]
     assert script.commands[-1].fields[-1].line == 2
     assert "not read with it" in read_script(text, "s.sh", {}).remarks[0]
 

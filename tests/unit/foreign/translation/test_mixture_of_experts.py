@@ -142,7 +142,7 @@ def test_experts_in_every_so_many_layers(written, dense, every):
 @pytest.mark.parametrize(
     ("written", "reason"),
     [
-        ("3", "of every 3 layers the last has experts, 1 in all; 2 have some there"),
+        ("3", "of every 3 layers the last has experts, 1 in all; in the file 2 have some"),
         ("'[0,1,1,0]'", "all layers behind the first 1 have experts"),
         ("'[1,1,0,1]'", "all layers behind the first 0 have experts"),
     ],

@@ -265,7 +265,7 @@ def test_places_that_are_split_are_so_in_the_small_form_too(experts, ways):
         (
             {"window": 4, "window_every": 2, "full_attention_every": 2},
             "full_attention_every",
-            "'full_attention_every' says it beside 'window_every'",
+            "'full_attention_every' and 'window_every' both say which layers have the window",
         ),
         ({"experts": {**TINY["experts"], "scores": "tanh"}}, "experts.scores", "unknown key"),
         ({"latent": {"kv_rank": 4}}, "latent", "'nope_dim', 'rope_dim', 'value_dim' are missing"),
