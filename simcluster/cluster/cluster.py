@@ -106,11 +106,6 @@ class Cluster:
         return len(self.groups) > 1
 
     @property
-    def models_interference(self) -> bool:
-        """Whether kernels of any device are slowed by communication that runs at the same time."""
-        return any(host.device.communication is not None for host in self.kinds)
-
-    @property
     def kinds(self) -> tuple[Host, ...]:
         """The different hosts, by the kinds of their groups."""
         return tuple({group.kind: group.host for group in self.groups}.values())

@@ -19,7 +19,6 @@ from simcluster.layout.mesh import Mesh
 from simcluster.layout.movement import (
     FLAT,
     ROUTED,
-    WRITTEN,
     Movement,
     MovementKind,
     RoutedTransfer,
@@ -47,7 +46,6 @@ __all__ = [
     "FLAT",
     "REPEATED",
     "ROUTED",
-    "WRITTEN",
     "DeviceMatrix",
     "Dims",
     "Halo",

@@ -39,17 +39,8 @@ class MovementKind(enum.StrEnum):
     ALL_TO_ALL_V = "all_to_all_v"
 
 
-WRITTEN = (
-    MovementKind.BROADCAST,
-    MovementKind.REDUCE,
-    MovementKind.BARRIER,
-    MovementKind.SEND_RECEIVE,
-    MovementKind.ALL_TO_ALL_V,
-)
-"""What leads from no layout to another: it stands only where somebody writes it."""
-
 ROUTED = (MovementKind.BARRIER, MovementKind.SEND_RECEIVE, MovementKind.ALL_TO_ALL_V)
-"""Those of them that bring any number of tensors along routes, or none."""
+"""Kinds that bring any number of tensors along routes, or none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from simcluster.foreign.translation import (
 )
 
 _IGNORED = ignored_settings("nanogpt")
-_STEPS, _START, _VOCAB, _COMPILED = "steps of all ranks", "init", "meta vocabulary", "compiled"
+_STEPS, _START, _COMPILED = "steps of all ranks", "init", "compiled"
 _SIZES: Mapping[str, tuple[int, int, int]] = {
     "gpt2": (12, 12, 768),
     "gpt2-medium": (24, 16, 1024),

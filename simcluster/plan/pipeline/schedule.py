@@ -102,12 +102,6 @@ def has_split_backward(timetable: Timetable, *, shared: bool = False) -> bool:
     )
 
 
-def has_recompute(timetable: Timetable) -> bool:
-    """Whether any stage recomputes activations as an action of its own."""
-    halves = (half for actions in timetable for action in actions for half in action.parts)
-    return any(half.kind == RECOMPUTE for half in halves)
-
-
 def activation_peaks(timetable: Timetable) -> list[int]:
     """Per stage the largest number of activations alive at once, counted by micro-batch, chunk and slice."""
     peaks = []

@@ -7,7 +7,7 @@ server updates for each worker by itself, the gates are those of that worker.
 
 from __future__ import annotations
 
-from simcluster.program.isa import OWN, StepGate
+from simcluster.program.isa import StepGate
 
 
 def pushed(key: str, server: int, worker: int | None = None) -> StepGate:
@@ -27,6 +27,3 @@ def updated(server: int, worker: int | None = None) -> StepGate:
 
 STEP_OVER = StepGate("steps that are over")
 """Counts workers that have pulled everything."""
-
-OWN_WORKER = OWN
-"""The worker that runs the instruction."""

@@ -91,7 +91,7 @@ def test_a_file_that_is_read_counts_where_it_is_found():
     script = read_script(text, "s.sh", {}, files.get)
     assert script.remarks == ["s.sh:2: 'm.sh' is read too"]
     assert script.commands[-1].fields[-1].line == 2
-    assert "not read with it" in read_script(text, "s.sh", {}).remarks[0]
+    assert "is not found" in read_script(text, "s.sh", {}).remarks[0]
 
 
 def test_a_file_that_reads_itself_comes_to_an_end():
