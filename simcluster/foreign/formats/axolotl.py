@@ -16,9 +16,9 @@ from simcluster.foreign.pytorch import (
     all_linear_targets,
     argument_meaning,
     read_hub_name,
-    remark_lengths,
     state_all_recomputed,
     state_hub_model,
+    state_lengths,
     state_trainer,
     state_trainer_sharding,
 )
@@ -58,7 +58,7 @@ class Axolotl(Importer):
         asked = next((flag for flag in written if flag.name.startswith("fsdp_config.")), None)
         state_trainer_sharding(facts, given, deepspeed_meaning, unnamed=asked)
         _tuning(facts, given)
-        _lengths(facts)
+        state_lengths(facts, _PACKED, padded=bool(facts.get(_PADDED)))
         facts.default("accumulation", 1, "gradient_accumulation_steps: 1 (axolotl's default)")
         state_all_recomputed(facts)
         state_trainer(facts)
@@ -151,11 +151,3 @@ def _tuning(facts: Facts, given: UserAdditions) -> None:
     if facts.get(_LINEAR):
         facts.say("lora_targets", list(all_linear_targets(facts, given)), facts.flag(_LINEAR))
     state_adapters(facts, "axolotl", 8, 16, ("q_proj", "v_proj"))
-
-
-def _lengths(facts: Facts) -> None:
-    """Sequences of the longest that is cut: without packing samples are as long as they are."""
-    if facts.get(_PACKED):
-        facts.unsupported(facts.flag(_PACKED), "attention goes over whole sequences, not sample by sample")
-    elif "training.seq_len" in facts.known and not facts.get(_PADDED):
-        remark_lengths(facts)

@@ -20,9 +20,9 @@ from simcluster.foreign.pytorch import (
     fsdp_meaning,
     read_hub_name,
     reads_attention_kernel,
-    remark_lengths,
     state_all_recomputed,
     state_hub_model,
+    state_lengths,
     state_trainer,
     state_trainer_sharding,
 )
@@ -103,7 +103,7 @@ class HuggingFaceTrainer(Importer):
         if launch.launcher or launch.program:
             facts.default("hosts", 1, "one host: no number of nodes is said (the launchers' default)")
         state_adapters(facts, "PEFT", 8, 8, ("q_proj", "v_proj"))
-        _lengths(facts)
+        state_lengths(facts, _PACKED)
         facts.default("accumulation", 1, "gradient_accumulation_steps: 1 (the Trainer's default)")
         state_all_recomputed(facts)
         state_trainer(facts)
@@ -263,11 +263,3 @@ def _meaning(name: str) -> Meaning | None:
     head = name.partition(".")[0]
     ignored = head in _IGNORED["effectless"] or head in ignored_settings("trainer")["effectless"]
     return has_no_effect if ignored else None
-
-
-def _lengths(facts: Facts) -> None:
-    """Notes how sequence lengths are simulated: all as long as the maximum, without packing too."""
-    if facts.get(_PACKED):
-        facts.unsupported(facts.flag(_PACKED), "attention goes over whole sequences, not sample by sample")
-    elif "training.seq_len" in facts.known:
-        remark_lengths(facts)

@@ -205,6 +205,17 @@ def remark_lengths(facts: Facts) -> None:
     )
 
 
+def state_lengths(facts: Facts, packed: str, *, padded: bool = False) -> None:
+    """Notes how long sequences are simulated: all as long as the longest, packed or not.
+
+    ``packed`` is the fact that samples are packed; ``padded``: all are filled up to the longest.
+    """
+    if facts.get(packed):
+        facts.unsupported(facts.flag(packed), "attention goes over whole sequences, not sample by sample")
+    elif "training.seq_len" in facts.known and not padded:
+        remark_lengths(facts)
+
+
 def state_all_recomputed(facts: Facts) -> None:
     """Every layer keeps its input alone, where a file says so."""
     if facts.get(RECOMPUTED):
