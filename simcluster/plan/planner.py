@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from simcluster.errors import PlanError, Problem
@@ -60,6 +60,7 @@ from simcluster.plan.redistribution import RedistributionPlanner, kernel_cost, m
 from simcluster.plan.rules import (
     SEQUENCE,
     AxisRoles,
+    StrategyRule,
     stage_devices,
 )
 from simcluster.plan.sequence import check_slices, slice_length
@@ -371,7 +372,7 @@ class StrategyPlanner(PlanValues):
         problems += size_problems(mesh, self.model.num_layers)
         problems += subgraph_refusal(shards, self.cluster, self.framework)
         rules = [*self._rules(mesh), *(shard.rule for shard in shards)]
-        problems += unused_axes(mesh, roles, rules)
+        problems += self._unused_axes(mesh, roles, rules)
         problems += unknown_axes(self.parallel, mesh)
         named = {name for rule in rules for name in rule.names}
         named.update(explicit_sharding(self.parallel.optimizer_sharding, ()).axes)
@@ -394,3 +395,7 @@ class StrategyPlanner(PlanValues):
             problems += server_problems(self.parallel, self.task, mesh, roles, sharding, self.cluster)
         if problems:
             raise PlanError(*problems)
+
+    def _unused_axes(self, mesh: Mesh, roles: AxisRoles, rules: Sequence[StrategyRule]) -> list[Problem]:
+        """Problems of axes that nothing uses; none in mode auto, where a search decides on all of them."""
+        return unused_axes(mesh, roles, rules)

@@ -75,7 +75,7 @@ CUTTERS = {
     "search/space/space.py": "keys and values that users write",
     "simulation/views/plan_description.py": "key paths, as users write them",
     "tuning/recompute_search.py": "patterns of names as users write them",
-    "values/replay.py": "names of updates, which the Program digest reads: w.update",
+    "values/recorded_values.py": "names of updates, which the Program digest reads: w.update",
 }
 """The modules that take texts apart at a separator, and which."""
 CUTTING = {"partition", "rpartition", "removeprefix", "removesuffix", "split", "rsplit"}

@@ -27,7 +27,7 @@ from simcluster.program.isa import (
 from simcluster.program.routing.dynamic_shapes import (
     RaggedSlots,
 )
-from simcluster.program.routing.routed_rows import RoutedRows
+from simcluster.program.routing.rank_rows import RankRows
 from simcluster.program.routing.sized_code import SizedCode
 
 MOST_CODES = 2**17
@@ -53,7 +53,7 @@ def apply_routing(program: Program, routing: ExpertRouting, layers: Sequence[str
     if program.num_variants > 1 or program.assigned:
         raise PlanError("not supported yet with unequal shares of the batch", path=ROUTING_PATH)
     routed = [name for name in layers if name in changed]
-    rows = RoutedRows(program.mesh, routing, routed, ragged)
+    rows = RankRows(program.mesh, routing, routed, ragged)
     return _Router(program, routed, ragged, rows).run()
 
 
@@ -90,7 +90,7 @@ class _Router:
     program: Program
     layers: Sequence[str]
     ragged: Mapping[str, RaggedSlots]
-    rows: RoutedRows
+    rows: RankRows
     codes: list[InstructionBlock] = field(default_factory=list)
     numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
     known: dict[int, list[tuple[Slot, tuple[str, ...]]]] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from simcluster.plan import ROUTING_PATH, collective_bytes
 from simcluster.program.isa import Call, Instruction, InstructionBlock, InstructionKind, Slot
 from simcluster.program.lowering import ORDERED, fused_work
 from simcluster.program.routing.dynamic_shapes import RaggedSlots, filled_type
-from simcluster.program.routing.routed_rows import RoutedRows, Table
+from simcluster.program.routing.rank_rows import RankRows, Table
 from simcluster.work import Kernel, Work
 
 
@@ -23,7 +23,7 @@ class SizedCode:
 
     old: InstructionBlock
     ragged: RaggedSlots
-    rows: RoutedRows
+    rows: RankRows
     table: Table
     rank: int
 

@@ -19,7 +19,7 @@ Table = tuple[str, int]
 
 
 @dataclass
-class RoutedRows:
+class RankRows:
     """The rows of every rank, by tables of tokens per expert that are drawn when first asked for."""
 
     mesh: Mesh
