@@ -89,6 +89,12 @@ class Lognormal(FailureLaw):
         lives = generator.lognormal(self._mu + self.sigma**2, self.sigma, count)
         return generator.random(count) * lives
 
+    def survival(self, seconds: float) -> float:
+        """The probability that a time is longer than this."""
+        if not self.sigma or seconds <= 0:
+            return float(self.mean > seconds)
+        return math.erfc((math.log(seconds) - self._mu) / self.sigma / math.sqrt(2)) / 2
+
     @property
     def _mu(self) -> float:
         return math.log(self.mean) - self.sigma**2 / 2

@@ -172,7 +172,7 @@ def _law(name: LawName, mean: float, shape: float | None) -> FailureLaw:
     return Weibull(mean, shape) if name == "weibull" else Lognormal(mean, shape)
 
 
-def _duration(mean: float | None, sigma: float | None) -> FailureLaw | None:
+def _duration(mean: float | None, sigma: float | None) -> Lognormal | None:
     """A lognormal law, of no spread where none is written."""
     return None if mean is None else Lognormal(mean, sigma or 0.0)
 

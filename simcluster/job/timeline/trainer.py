@@ -41,6 +41,8 @@ class SaveRhythm:
     slowdown: float = 1.0
     memory_every: int | None = None
     memory_ns: int = 0
+    late_ns: int = 0
+    """Of ``blocking_ns``, the wait for the checkpoint before."""
 
 
 @dataclass(frozen=True, slots=True)

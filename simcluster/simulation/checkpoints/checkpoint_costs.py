@@ -141,7 +141,7 @@ class CheckpointCosts:
         background = phases["open_s"] + writing
         # A checkpoint is written before the next one begins; training waits for it if it must.
         late = max(0.0, background - self.spec.every * step)
-        return SaveCost(self.steps.num_bytes, blocking + late, background - late, step)
+        return SaveCost(self.steps.num_bytes, blocking + late, background - late, step, late)
 
     @cached_property
     def load(self) -> LoadCost:

@@ -11,6 +11,7 @@ from simcluster.errors import PlanError
 from simcluster.job import (
     NANOSECONDS,
     FailureCause,
+    FailureEffect,
     Fleet,
     Incident,
     Job,
@@ -91,11 +92,18 @@ class JobSetup:
     @property
     def rate(self) -> float:
         """Failures per second that stop the job, in the mean."""
-        return sum(
-            self.fleet.count(cause.component, cause.hosts_each) / cause.law.mean
-            for cause in self.causes
-            if cause.duration is None
-        )
+        return sum(self.rate_of(cause) for cause in self.causes)
+
+    def rate_of(self, cause: FailureCause) -> float:
+        """Failures per second of one cause that stop the job, in the mean, those that it spreads to included.
+
+        Of transfers that are repeated, those that are given up.
+        """
+        if cause.effect is FailureEffect.SLOW:
+            return 0.0
+        stops = 1.0 if cause.duration is None else cause.duration.survival(self.job.costs.retry_s)
+        count = self.fleet.count(cause.component, cause.hosts_each)
+        return stops * (1 + cause.spread) * count / cause.law.mean
 
 
 def setup_job(built: BuiltScenario, nominal: StepSummary, parts: JobPartCosts) -> JobSetup:
@@ -249,6 +257,7 @@ def _rhythm(spec: JobSpec, checkpointing: Checkpointing | None, nominal: StepSum
         round(save.background_s * NANOSECONDS),
         max(1.0, save.step_s * NANOSECONDS / nominal.step_ns),
         *in_memory,
+        late_ns=round(save.late_s * NANOSECONDS),
     )
 
 

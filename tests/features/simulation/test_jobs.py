@@ -1,6 +1,7 @@
 """Jobs of scenarios: steps by states of the cluster, recoveries, replications, and what is refused."""
 
 import itertools
+import math
 
 import pytest
 
@@ -56,6 +57,35 @@ def test_a_job_without_failures_is_its_start_its_steps_and_saves():
     assert set(found["time_s"]) == {"progress", "save", "start", "communicators"}
     assert found["wall_s"] == pytest.approx(sum(found["time_s"].values()))
     assert found["time_s"]["progress"] == pytest.approx(1_000_000 * found["nominal_step_s"], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("cause", "mtbf", "restart"),
+    [
+        ({}, 18_000, 40 + 30 + 300 + 300 + 5),
+        ({"effect": "hang"}, 18_000, 600 + 30 + 300 + 5),  # found by the collective's time-out alone
+        ({"spread": 0.5}, 12_000, 675),
+        # A lognormal mean of 20 s is above 30 s with probability 0.183.
+        ({"effect": "transient", "component": "process", "lasts": "20 s", "lasts_shape": 1.0}, 98_570, 365),
+    ],
+)
+def test_what_is_expected_of_restarts(cause, mtbf, restart):
+    """40 h for each of 8 devices; found, ended, host replaced, started, loaded: the defaults."""
+    expected = document(scenario(job(failures={"causes": [DEVICE | cause]})))["expected"]
+    assert expected["mtbf_s"] == pytest.approx(mtbf, rel=1e-3)
+    assert expected["restart_s"] == pytest.approx(restart)
+
+
+def test_what_is_expected_with_checkpoints_in_the_background():
+    """They are no more frequent than they are written, and a failure loses those that are not complete."""
+    checkpoint = {"every": "300 s", "save": "1 s", "load": "5 s", "background": "400 s"}
+    recovery = {"checkpoint": checkpoint}
+    expected = document(scenario(job(failures={"causes": [DEVICE]}, recovery=recovery)))["expected"]
+    assert expected["best_interval_s"] == 400
+    mean, cycle = 18_000, 401 / 18_000
+    assert expected["goodput_of_restarts"] == pytest.approx(
+        300 / mean / math.exp((675 + 300) / mean) / math.expm1(cycle), rel=1e-4
+    )
 
 
 def test_a_listed_failure_and_its_recovery_are_in_the_timeline():

@@ -173,6 +173,16 @@ def test_mean_time_is_dalys(every):
     assert np.mean(times) == pytest.approx(expected, abs=3.5 * np.std(times) / math.sqrt(60))
 
 
+@pytest.mark.parametrize("background", [40, 150, 450])
+def test_mean_time_with_checkpoints_in_the_background(background):
+    """A failure loses what a checkpoint that is not complete holds, too; saves wait for each other."""
+    mtbf, steps = 3000.0, 3000
+    own = job(steps, rhythm=SaveRhythm(30, 15 * SECOND, background * SECOND))
+    times = [ran(own, causes=[cause(4 * mtbf)], seed=seed).end_ns / SECOND for seed in range(60)]
+    expected = steps * 10.0 * expected_wall_time(300.0, 15.0, RESTART, mtbf, background)
+    assert np.mean(times) == pytest.approx(expected, abs=3.5 * np.std(times) / math.sqrt(60))
+
+
 def test_a_job_that_never_ends_is_refused():
     with pytest.raises(PlanError, match="break faster than the job recovers"):
         ran(job(10, every=10), causes=[cause(4 * 8.0)])
