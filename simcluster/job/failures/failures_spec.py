@@ -85,7 +85,7 @@ class CauseSpec(Section):
 
     replaces: bool | None = None
     """Whether the host must be replaced; by default it must, unless a process, job, link or switch failed or
-    the effect is hang."""
+    the effect is hang or slow."""
 
     hosts_each: PositiveInt = 1
     """Hosts behind each switch, or in each power domain."""
@@ -128,6 +128,7 @@ class CauseSpec(Section):
             _check_effect(self, key, wanted_by)
         if self.lasts_shape is not None and self.lasts is None:
             raise Refused("there is no 'lasts' of which it is the law", path="lasts_shape")
+        _check_replaces(self)
         if self.effect == "slow" and self.component not in ("device", "host"):
             raise Refused(f"only a device or a host can be slow, not a {self.component}", path="component")
         if self.hosts_each != 1 and self.component not in ("switch", "power_domain"):
@@ -146,7 +147,7 @@ class CauseSpec(Section):
         """Whether the host must be replaced."""
         if self.replaces is not None:
             return self.replaces
-        return self.component not in KEEPS_HOST and self.effect != "hang"
+        return self.component not in KEEPS_HOST and self.effect not in ("hang", "slow")
 
     def build(self, scale: float) -> FailureCause:
         """The cause, with ``scale`` times its rate."""
@@ -186,6 +187,12 @@ def _check_effect(written: CauseSpec | EventSpec, key: str, wanted_by: tuple[str
         raise Refused(f"'{key}' is for effect {' or '.join(wanted_by)}, not for {written.effect}", path=key)
 
 
+def _check_replaces(written: CauseSpec | EventSpec) -> None:
+    """Refused if a host is replaced that the job keeps."""
+    if written.replaces and written.effect == "slow":
+        raise Refused("a slow device stays in the job: no host is replaced", path="replaces")
+
+
 class EventSpec(Section):
     """A failure at a known time: ``{at: 3 h, device: 17}``.
 
@@ -210,8 +217,8 @@ class EventSpec(Section):
     cause: Name | None = None
     """Name of the cause in reports; if absent, named after the effect and the component."""
 
-    replaces: bool = True
-    """Whether the host must be replaced."""
+    replaces: bool | None = None
+    """Whether the host must be replaced; by default it must if the effect is stop."""
 
     factor: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Factor on the speed of a slow device."""
@@ -226,12 +233,13 @@ class EventSpec(Section):
             raise Refused("what fails? write one of device: 17, host: 3, or hosts: [0, 1]")
         for key, wanted_by in (("factor", ("slow",)), ("lasts", LASTING)):
             _check_effect(self, key, wanted_by)
+        _check_replaces(self)
         return self
 
     @property
     def takes_a_host(self) -> bool:
         """Whether a host must be replaced."""
-        return self.replaces and self.effect == "stop"
+        return self.effect == "stop" if self.replaces is None else self.replaces
 
     def build(self, fleet: Fleet) -> Incident:
         """The incident; PlanError, with a key, if there is no such device or host."""

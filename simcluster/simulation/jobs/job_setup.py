@@ -38,6 +38,9 @@ from simcluster.simulation.jobs.step_times import data_axis
 START_S, COMMUNICATORS_S = 270.0, 30.0
 """A start without ``job.launch``: 5 min in all, as arXiv 2410.21680 assumes; how they are cut is assumed."""
 
+HCCL_TIMEOUT_S, NCCL_TIMEOUT_S = 1836.0, 600.0
+"""Until a collective that nobody ends is given up: HCCL_EXEC_TIMEOUT, and PyTorch's default for NCCL."""
+
 HEARTBEAT_S = 40.0
 """Until a lost process is missed, where nothing says: a Kubernetes node that is not ready (its docs)."""
 
@@ -136,7 +139,13 @@ def setup_job(built: BuiltScenario, nominal: StepSummary, parts: JobPartCosts) -
         steps=spec.steps,
         rhythm=_rhythm(spec, checkpointing, nominal),
         policy=policy,
-        costs=_costs(spec, parts, start, checkpointing.load.seconds if checkpointing else 0.0),
+        costs=_costs(
+            spec,
+            parts,
+            start,
+            checkpointing.load.seconds if checkpointing else 0.0,
+            _collective_timeout(spec, built),
+        ),
         survivors=survivors,
         devices_of_host=tuple(
             (fleet.first_devices[host], fleet.first_devices[host + 1]) for host in range(fleet.num_hosts)
@@ -247,17 +256,19 @@ def _checkpointing(spec: JobSpec, nominal: StepSummary, parts: JobPartCosts) -> 
 
 def _rhythm(spec: JobSpec, checkpointing: Checkpointing | None, nominal: StepSummary) -> SaveRhythm:
     memory = spec.recovery.in_memory
-    in_memory = (memory.every, round(memory.save * NANOSECONDS)) if memory else (None, 0)
+    memory_every = memory.every if memory else None
+    memory_ns = round(memory.save * NANOSECONDS) if memory else 0
     if checkpointing is None:
-        return SaveRhythm(None, 0, 0, 1.0, *in_memory)
+        return SaveRhythm(None, 0, memory_every=memory_every, memory_ns=memory_ns)
     save = checkpointing.save
     return SaveRhythm(
         checkpointing.every,
         round(save.blocking_s * NANOSECONDS),
         round(save.background_s * NANOSECONDS),
         max(1.0, save.step_s * NANOSECONDS / nominal.step_ns),
-        *in_memory,
-        late_ns=round(save.late_s * NANOSECONDS),
+        memory_every,
+        memory_ns,
+        round(save.late_s * NANOSECONDS),
     )
 
 
@@ -266,12 +277,20 @@ def _steps_between(every: float | int, step_s: float) -> int:
     return every if isinstance(every, int) else max(1, round(every / step_s))
 
 
-def _noticed_after(spec: JobSpec) -> float:
+def _collective_timeout(spec: JobSpec, built: BuiltScenario) -> float:
+    """Seconds until a collective that nobody ends is given up."""
+    if spec.recovery.collective_timeout is not None:
+        return spec.recovery.collective_timeout
+    kinds = {group.host.device.kind for group in built.cluster.groups}
+    return HCCL_TIMEOUT_S if kinds == {"ascend"} else NCCL_TIMEOUT_S
+
+
+def _noticed_after(spec: JobSpec, collective_timeout: float) -> float:
     """Seconds until a lost process is missed; PlanError where launch and recovery both say it."""
     recovery, launch = spec.recovery, spec.launch
     said = launch.noticed_after if launch else None
     if recovery.heartbeat is None:
-        return min(HEARTBEAT_S if said is None else said, recovery.collective_timeout)
+        return min(HEARTBEAT_S if said is None else said, collective_timeout)
     if launch and said is not None and {"node_timeout", "heartbeats"} & launch.model_fields_set:
         raise PlanError(
             "job.launch says when a lost process is noticed",
@@ -281,11 +300,13 @@ def _noticed_after(spec: JobSpec) -> float:
     return recovery.heartbeat
 
 
-def _costs(spec: JobSpec, parts: JobPartCosts, first: StartUp, load_s: float) -> RecoveryCosts:
-    recovery, noticed_s = spec.recovery, _noticed_after(spec)
+def _costs(
+    spec: JobSpec, parts: JobPartCosts, first: StartUp, load_s: float, collective_timeout: float
+) -> RecoveryCosts:
+    recovery, noticed_s = spec.recovery, _noticed_after(spec, collective_timeout)
     return RecoveryCosts(
         heartbeat_s=noticed_s,
-        collective_timeout_s=recovery.collective_timeout,
+        collective_timeout_s=collective_timeout,
         retry_s=recovery.retry,
         abort_s=recovery.abort,
         replace_s=recovery.replace,
@@ -297,5 +318,5 @@ def _costs(spec: JobSpec, parts: JobPartCosts, first: StartUp, load_s: float) ->
         start=parts.restart or first,
         repair=Lognormal(recovery.repair, recovery.repair_shape),
         # A collective that times out first ends the processes that wait in it.
-        rejoin=parts.rejoin if noticed_s < recovery.collective_timeout else None,
+        rejoin=parts.rejoin if noticed_s < collective_timeout else None,
     )

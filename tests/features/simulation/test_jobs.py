@@ -117,6 +117,26 @@ def test_it_is_said_once_when_a_lost_process_is_noticed():
         document(scenario(job(recovery=recovery, launch={"method": "msrun", "node_timeout": "100 s"})))
 
 
+def test_a_hang_is_found_by_the_time_out_of_the_devices_collectives():
+    """HCCL_EXEC_TIMEOUT on Ascend, PyTorch's for NCCL elsewhere."""
+    hang = {"events": [{"at": "10 min", "host": 1, "effect": "hang", "cause": "hang"}]}
+    for use, seconds in (("cpu-server", 600.0), ("dgx-h100", 600.0), ("atlas-800t-a2", 1836.0)):
+        data = scenario(job(failures=hang), mesh={"data": 8, "tensor": 2}).spec.model_dump(
+            mode="json", exclude_unset=True
+        )
+        data["cluster"] = {"use": use, "hosts": 8 if use == "cpu-server" else 2}
+        assert document(Scenario.of(data))["lost_s"]["hang"]["detect"] == pytest.approx(seconds), use
+
+
+def test_a_host_that_hangs_is_replaced_if_that_is_written():
+    """It was kept, whatever was written."""
+    hang = {"at": "10 min", "host": 1, "effect": "hang", "cause": "hang"}
+    for replaces in (None, False, True):
+        written = hang if replaces is None else hang | {"replaces": replaces}
+        lost = document(scenario(job(failures={"events": [written]})))["lost_s"]["hang"]
+        assert ("replace" in lost) == bool(replaces)
+
+
 def test_a_host_that_is_late_is_so_once():
     """Each start after a failure took as long as the first one, whose host came late."""
     launch = {"method": "msrun", "late": [{"host": 1, "by": "5 min"}]}
@@ -270,6 +290,21 @@ def test_impossible_jobs_are_refused(written, changes, message):
         ({"failures": {"causes": [DEVICE | {"effect": "slow"}]}}, "effect slow needs it"),
         ({"failures": {"causes": [DEVICE | {"factor": 0.5}]}}, "for effect slow"),
         ({"failures": {"events": [{"at": "1 s"}]}}, "what fails"),
+        (
+            {
+                "failures": {
+                    "causes": [DEVICE | {"effect": "slow", "factor": 0.5, "lasts": "1 h", "replaces": True}]
+                }
+            },
+            "a slow device stays in the job",
+        ),
+        (
+            {
+                "launch": {"method": "msrun", "recovery": True},
+                "checkpoints": {"every": 10, "keep": 1, "storage": {"kind": "shared"}},
+            },
+            "needs two checkpoints",
+        ),
         (
             {"failures": {"maintenance": [{"at": "1 h", "lasts": "2 h", "every": "1 h"}]}},
             "before this one is over",

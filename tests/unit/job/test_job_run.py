@@ -1,7 +1,7 @@
 """Runs of small jobs, by hand and against closed forms."""
 
 import math
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.errors import PlanError
-from simcluster.job import SaveRhythm, StepSummary, expected_wall_time
+from simcluster.job import SaveRhythm, StepSummary, Survivors, expected_wall_time
 from simcluster.job.failures import FailureEffect, Incident, PlannedMaintenance
 from simcluster.job.figures import figures_of_job, goodput_of
 from simcluster.job.timeline import JobLedger, Trainer
@@ -80,6 +80,15 @@ def test_hot_spares_save_replacement_and_start_until_there_are_none():
     assert seconds(record, "wait for a host") > 0
 
 
+def test_a_process_that_fails_takes_a_spare_if_one_is_ready():
+    """It was swapped for nothing where all spares were in use."""
+    software = stop(460, host=1, cause="software", component="process", devices=(1,), replaces=False)
+    own = job(60, policy="spare", num_spares=1)
+    assert [each.policy for each in ran(own, [software]).recoveries] == ["spare"]
+    used = ran(own, [stop(247), software])
+    assert [each.policy for each in used.recoveries] == ["spare", "restart"]
+
+
 def test_memory_goes_back_to_the_last_copy_in_a_neighbour():
     rhythm = SaveRhythm(10, 5 * SECOND, memory_every=1, memory_ns=SECOND)
     record = ran(job(30, policy="memory", rhythm=rhythm), [stop(247)])
@@ -87,6 +96,20 @@ def test_memory_goes_back_to_the_last_copy_in_a_neighbour():
     assert seconds(record, "save in memory") == 30
     pair = ran(job(30, policy="memory", rhythm=rhythm), [stop(247, hosts=(0, 1))])
     assert [each.policy for each in pair.recoveries] == ["restart"]
+
+
+def test_hosts_keep_copies_as_gemini_places_them():
+    """Two of 16 hosts at once are recovered from memory with a probability of 93.3 %; no host is alone."""
+    pairs = list(combinations(range(16), 2))
+    kept = sum(Survivors((), (), tuple(range(16))).keep_memory(pair) for pair in pairs)
+    assert kept / len(pairs) == pytest.approx(0.933, abs=5e-4)
+    odd = Survivors((), (), tuple(range(17)))
+    assert all(odd.keep_memory((host,)) for host in range(17))
+    # Hosts 14, 15 and 16 are a ring, in which every two neighbours hold all copies of one state.
+    lost = [pair for pair in combinations(range(12, 17), 2) if not odd.keep_memory(pair)]
+    assert lost == [(12, 13), (14, 15), (14, 16), (15, 16)]
+    three = Survivors((), (), tuple(range(8)), memory_copies=3)
+    assert not three.keep_memory((5, 6, 7)) and three.keep_memory((4, 5, 7))
 
 
 def test_a_shrunk_job_goes_on_and_grows_back():

@@ -12,7 +12,7 @@ from simcluster.job.recovery.recovery_policy import Loss, RecoveryPlan, Recovery
 class Memory(RecoveryPolicy):
     """Every host keeps a copy of its own and of its neighbours' state in its memory (Gemini, SOSP 2023).
 
-    What is lost is read from there, as long as one host of each group of neighbours is left.
+    What is lost is read from there, as long as one host that keeps a copy of it is left.
     """
 
     kind: ClassVar[str] = "memory"
