@@ -74,7 +74,7 @@ class Weibull(FailureLaw):
 
 @dataclass(frozen=True, slots=True)
 class Lognormal(FailureLaw):
-    """Logarithms of times are normal with deviation ``sigma``; mean = exp(mu + sigma^2 / 2)."""
+    """Logarithms of times are normal with deviation ``sigma``; mean = exp(mu + sigma^2 / 2). All are 0 if the mean is."""
 
     kind: ClassVar[str] = "lognormal"
     mean: float
@@ -97,4 +97,4 @@ class Lognormal(FailureLaw):
 
     @property
     def _mu(self) -> float:
-        return math.log(self.mean) - self.sigma**2 / 2
+        return math.log(self.mean) - self.sigma**2 / 2 if self.mean else -math.inf

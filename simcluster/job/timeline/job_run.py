@@ -241,7 +241,8 @@ class _JobRun:
             plan = self._plan(loss, stopped=True)
         if plan.lost_replicas > self.members.lost:
             gone = tuple(plan.lost_replicas - self.members.lost)
-            self.members.will_come_back(Comeback(self._replaced_at(ready_ns), gone))
+            started = sum(round(phase.seconds * NANOSECONDS) for phase in self.job.costs.processes)
+            self.members.will_come_back(Comeback(self._replaced_at(ready_ns) + started, gone))
             self.members.lost = plan.lost_replicas
         at = {StateSource.CHECKPOINT: trainer.durable, StateSource.MEMORY: trainer.in_memory}
         source = at.get(plan.source, samples)

@@ -19,9 +19,12 @@ class Memory(RecoveryPolicy):
     is_exact: ClassVar[bool] = True
 
     def refusal(self, survivors: Survivors, num_spares: int | None) -> str:
-        """A second host is needed for a second copy."""
-        if max(survivors.host_of, default=0) == 0:
+        """There must be a host for every copy."""
+        num_hosts = max(survivors.host_of, default=0) + 1
+        if num_hosts == 1:
             return "one host alone has no neighbour that could keep a copy of its state"
+        if survivors.memory_copies > num_hosts:
+            return f"{num_hosts} hosts cannot keep {survivors.memory_copies} copies of a state"
         return ""
 
     def plan(self, loss: Loss, survivors: Survivors, costs: RecoveryCosts) -> RecoveryPlan | None:
