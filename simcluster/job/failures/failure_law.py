@@ -74,7 +74,10 @@ class Weibull(FailureLaw):
 
 @dataclass(frozen=True, slots=True)
 class Lognormal(FailureLaw):
-    """Logarithms of times are normal with deviation ``sigma``; mean = exp(mu + sigma^2 / 2). All are 0 if the mean is."""
+    """Logarithms of times are normal with deviation ``sigma``; mean = exp(mu + sigma^2 / 2).
+
+    With a mean of 0 all are 0.
+    """
 
     kind: ClassVar[str] = "lognormal"
     mean: float

@@ -258,6 +258,11 @@ def test_a_launch_and_checkpoints_give_their_costs():
         ),
         (job(recovery={"policy": "spare", "checkpoint": CHECKPOINT}), {}, "no spare hosts"),
         (
+            job(recovery={"policy": "memory", "memory": {"copies": 5}, "checkpoint": CHECKPOINT}),
+            {},
+            "4 hosts cannot keep 5 copies",
+        ),
+        (
             job(recovery={"policy": "relocate", "spares": 1, "checkpoint": CHECKPOINT}),
             {},
             "4 hosts, and 1 others",

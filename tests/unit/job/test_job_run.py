@@ -119,7 +119,7 @@ def test_a_shrunk_job_goes_on_and_grows_back():
     assert record.recoveries[0].lost_samples == 0
     assert seconds(record, "grow back") == 1
     assert seconds(record, "slower steps") > 0
-    # Without the replica from 247 + 40 + 10 + 5 s on; its host is there 15 s later, its process 20 s after that.
+    # Without it from 247 + 40 + 10 + 5 s on; its host is there 15 s later, its process 20 s after that.
     less = record.ledger.intervals[1]
     assert (less.start_ns, less.end_ns) == (302 * SECOND, 342 * SECOND)
 
