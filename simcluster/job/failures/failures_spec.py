@@ -28,7 +28,8 @@ from simcluster.job.failures.incident_stream import NANOSECONDS, PlannedMaintena
 from simcluster.registry import data_files
 
 LawName = Literal["exponential", "weibull", "lognormal"]
-LASTING = ("slow", "transient")
+Effect = Literal["stop", "hang", "slow", "transient", "corrupt"]
+LASTING = ("slow", "transient", "corrupt")
 KEEPS_HOST = ("process", "job", "link", "switch")
 """What fails without any fault of a host: it is begun anew, or routed around."""
 
@@ -64,9 +65,10 @@ class CauseSpec(Section):
     switch; ``switch`` and ``power_domain``: with ``hosts_each`` hosts; ``job``: the whole job.
     """
 
-    effect: Literal["stop", "hang", "slow", "transient"] = "stop"
+    effect: Effect = "stop"
     """Effect of a failure: the component is gone (stop), waits forever without an error (hang), is slower for
-    a time (slow), or retransmits for a time (transient)."""
+    a time (slow), retransmits for a time (transient), or computes wrong values that are noticed after a time
+    (corrupt): the job then goes back to the last checkpoint from before, if that is still kept."""
 
     mtbf: Figure[Duration] | None = None
     """Mean time between failures of one component."""
@@ -94,7 +96,7 @@ class CauseSpec(Section):
     """Factor on the speed of a slow device."""
 
     lasts: Duration | None = None
-    """Mean duration of a slow device or of a transient error."""
+    """Mean duration of a slow device or of a transient error; mean time until a corruption is noticed."""
 
     lasts_shape: PositiveFloat | None = None
     """Standard deviation of the logarithm of the duration, which is lognormal; if absent, it is always the
@@ -129,8 +131,9 @@ class CauseSpec(Section):
         if self.lasts_shape is not None and self.lasts is None:
             raise Refused("there is no 'lasts' of which it is the law", path="lasts_shape")
         _check_replaces(self)
-        if self.effect == "slow" and self.component not in ("device", "host"):
-            raise Refused(f"only a device or a host can be slow, not a {self.component}", path="component")
+        if self.effect in ("slow", "corrupt") and self.component not in ("device", "host"):
+            word = "be slow" if self.effect == "slow" else "compute wrong values"
+            raise Refused(f"only a device or a host can {word}, not a {self.component}", path="component")
         if self.hosts_each != 1 and self.component not in ("switch", "power_domain"):
             raise Refused(f"a {self.component} has no hosts behind it", path="hosts_each")
         return self
@@ -211,7 +214,7 @@ class EventSpec(Section):
     hosts: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)] | None = None
     """Several hosts that fail at once, for example behind one switch or power supply."""
 
-    effect: Literal["stop", "hang", "slow", "transient"] = "stop"
+    effect: Effect = "stop"
     """Effect of the failure, as under ``causes``."""
 
     cause: Name | None = None
@@ -224,7 +227,7 @@ class EventSpec(Section):
     """Factor on the speed of a slow device."""
 
     lasts: Duration | None = None
-    """Duration of a slow device or of a transient error."""
+    """Duration of a slow device or of a transient error; time until a corruption is noticed."""
 
     @model_validator(mode="after")
     def _is_whole(self) -> EventSpec:

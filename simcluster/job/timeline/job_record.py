@@ -73,3 +73,5 @@ class JobRecord:
     """How often the job trained in a state of the cluster."""
     members: tuple[MemberChange, ...] = ()
     """Which workers and parameter servers left, failed, joined and came back."""
+    unnoticed: int = 0
+    """Corruptions of the state that nobody had noticed at the end."""

@@ -43,6 +43,8 @@ class SaveRhythm:
     memory_ns: int = 0
     late_ns: int = 0
     """Of ``blocking_ns``, the wait for the checkpoint before."""
+    keep: int | None = None
+    """Checkpoints that are kept, or all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,16 @@ class Trainer:
     def _is_saved(self) -> bool:
         return self.samples >= self.total and (self.rhythm.every is None or self._since == 0)
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether a checkpoint is written beside training."""
+        return self._background_ns > 0
+
+    @property
+    def copied(self) -> int:
+        """Samples held by the last checkpoint whose state was copied, complete or not."""
+        return self._pending if self.is_writing else self.durable
+
     def advance(self, until_ns: int) -> None:
         """Trains until a time, or until all is done; what is in flight then stays so."""
         self._wait_for_retries(until_ns)
@@ -145,6 +157,7 @@ class Trainer:
         if samples < self.samples:
             self._since, self._not_in_memory, self.replay_cause = 0, 0, cause
         self.samples = samples
+        self.durable = min(self.durable, samples)
 
     def save_now(self) -> int:
         """How long a checkpoint at this moment takes until it is complete; it counts as done."""

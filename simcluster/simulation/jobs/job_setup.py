@@ -104,7 +104,9 @@ class JobSetup:
         """
         if cause.effect is FailureEffect.SLOW:
             return 0.0
-        stops = 1.0 if cause.duration is None else cause.duration.survival(self.job.costs.retry_s)
+        stops = 1.0
+        if cause.effect is FailureEffect.TRANSIENT and cause.duration is not None:
+            stops = cause.duration.survival(self.job.costs.retry_s)
         count = self.fleet.count(cause.component, cause.hosts_each)
         return stops * (1 + cause.spread) * count / cause.law.mean
 
@@ -269,6 +271,7 @@ def _rhythm(spec: JobSpec, checkpointing: Checkpointing | None, nominal: StepSum
         memory_every,
         memory_ns,
         round(save.late_s * NANOSECONDS),
+        None if spec.checkpoints is None else spec.checkpoints.keep,
     )
 
 

@@ -76,6 +76,21 @@ def test_what_is_expected_of_restarts(cause, mtbf, restart):
     assert expected["restart_s"] == pytest.approx(restart)
 
 
+@pytest.mark.parametrize("checkpoint", [{}, {"background": "200 s"}])
+def test_corruptions_cost_what_is_expected(checkpoint):
+    """Trained until it is noticed, gone back: ``(M + L + R) (e^((t + C)/M) - 1) / t``."""
+    recovery = {"checkpoint": {"every": "300 s", "save": "3 s", "load": "5 s", **checkpoint}}
+    corrupt = DEVICE | {"effect": "corrupt", "lasts": "30 min"}
+    written = job(failures={"causes": [corrupt]}, recovery=recovery, steps=1_000_000_000)
+    found = document(scenario(written), replications=8)
+    expected, goodput = found["expected"], found["replications"]["goodput"]
+    assert expected["restart_s"] == pytest.approx(30 + 300 + 300 + 5)
+    mean = 18_000
+    by_hand = 300 / (mean + 1800 + 635) / math.expm1(303 / mean)
+    assert expected["goodput_of_restarts"] == pytest.approx(by_hand, rel=1e-4)
+    assert goodput["mean"] == pytest.approx(by_hand, abs=2 * (goodput["high"] - goodput["mean"]))
+
+
 def test_what_is_expected_with_checkpoints_in_the_background():
     """They are no more frequent than they are written, and a failure loses those that are not complete."""
     checkpoint = {"every": "300 s", "save": "1 s", "load": "5 s", "background": "400 s"}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from simcluster.errors import PlanError
 from simcluster.job import SaveRhythm, StepSummary, Survivors, expected_wall_time
-from simcluster.job.failures import FailureEffect, Incident, PlannedMaintenance
+from simcluster.job.failures import FailureEffect, Incident, Lognormal, PlannedMaintenance
 from simcluster.job.figures import figures_of_job, goodput_of
 from simcluster.job.timeline import JobLedger, Trainer
 from tests.support.jobs import SECOND, cause, job, ran, step_of, stop
@@ -237,6 +237,7 @@ def test_every_nanosecond_is_counted_once(policy, seed, every, background, mean,
         cause(4 * mean),
         cause(3 * mean, name="slow", effect=FailureEffect.SLOW, factor=0.7, duration=cause(200.0).law),
         cause(5 * mean, name="hang", effect=FailureEffect.HANG, replaces=False),
+        cause(9 * mean, name="wrong", effect=FailureEffect.CORRUPT, duration=Lognormal(300.0, 1.0)),
         cause(mean, name="link", effect=FailureEffect.TRANSIENT, replaces=False, duration=cause(15.0).law),
     ]
     maintenance = [PlannedMaintenance(400 * SECOND, 2000 * SECOND, 60 * SECOND)]
