@@ -53,10 +53,10 @@ class Corruptions:
         """What is noticed by now, and the samples of the checkpoint to go back to; 0 if it is gone."""
         if not self._open or self._open[0].noticed_ns > trainer.now_ns:
             return None
-        found = heapq.heappop(self._open)
-        newer = trainer.num_saves - found.num_saves - trainer.is_writing
+        corruption = heapq.heappop(self._open)
+        newer = trainer.num_saves - corruption.num_saves - trainer.is_writing
         gone = self.keep is not None and newer >= self.keep
-        return found.incident, 0 if gone else found.clean
+        return corruption.incident, 0 if gone else corruption.clean
 
     def loaded(self, samples: int) -> None:
         """A state of so many samples was loaded: what has come behind it is undone."""

@@ -27,20 +27,20 @@ RETRY = "retry"
 
 @dataclass(frozen=True, slots=True)
 class SaveRhythm:
-    """How often is saved, and what it costs.
-
-    ``every`` steps (None: never) training stands still for ``blocking_ns``; the checkpoint is complete
-    ``background_ns`` later, and steps take ``slowdown`` times as long until then. ``memory_every`` steps
-    (None: never) the state is kept in the memory of hosts as well, which takes ``memory_ns``: every step is
-    charged its share, rounded to a nanosecond.
-    """
+    """How often is saved, and what it costs."""
 
     every: int | None
+    """Steps from one checkpoint to the next; None: never."""
     blocking_ns: int
+    """How long training stands still for a checkpoint."""
     background_ns: int = 0
+    """When it is complete after that."""
     slowdown: float = 1.0
+    """Steps take so many times as long until then."""
     memory_every: int | None = None
+    """Steps after which the state is kept in the memory of hosts as well; None: never."""
     memory_ns: int = 0
+    """What that takes: every step is charged its share, rounded to a nanosecond."""
     late_ns: int = 0
     """Of ``blocking_ns``, the wait for the checkpoint before."""
     keep: int | None = None
