@@ -73,6 +73,13 @@ class CheckpointContent:
         """Bytes of every rank, shape [ranks], if of equal parts only the first rank writes its own."""
         return self._per_rank(once=True)
 
+    @cached_property
+    def first_bytes(self) -> Ints:
+        """Bytes of every rank, shape [ranks], if of equal parts in a stage only the first rank reads its own;
+        what lies on hosts all read.
+        """
+        return self._per_rank(once=True, twice=True)
+
     @property
     def device_bytes(self) -> Ints:
         """Bytes of every rank, shape [ranks], that lie on its device."""
@@ -83,7 +90,8 @@ class CheckpointContent:
         """The same if of equal parts only the first rank writes its own."""
         return self._per_rank(once=True, on_device=True)
 
-    def _per_rank(self, *, once: bool, on_device: bool = False) -> Ints:
+    def _per_rank(self, *, once: bool, on_device: bool = False, twice: bool = False) -> Ints:
+        """``twice``: tensors that several stages have are counted in each of them."""
         total = np.zeros(self.mesh.num_ranks, dtype=np.int64)
         for own in self.groups():
             if on_device and own[0].on_host:
@@ -91,12 +99,12 @@ class CheckpointContent:
             tensor, size = own[0], sum(tensor.dtype.num_bytes(1) for tensor in own)
             slices = tensor.slices(self.mesh)
             parts = slices.part_of_rank[tensor.ranks]
-            if once:
+            if once and not (twice and tensor.on_host):
                 _, first = np.unique(parts, return_index=True)
                 total[tensor.ranks[first]] += slices.elements[parts[first]] * size
             else:
                 total[tensor.ranks] += slices.elements[parts] * size
-        if not once:
+        if not once or twice:
             return total
         return total - self._written_twice(on_device=on_device)
 

@@ -282,6 +282,7 @@ def _check_servers(spec: CheckpointsSpec) -> None:
             "parameter servers write from the memory that they update: what is written while workers go on "
             "is the state of no step",
         ),
+        "readers": (spec.readers == "first", "parameter servers read the keys that they have"),
         "load": (
             spec.load is not None,
             "parameter servers load what those of the same plan have saved: keys by modulo and rows of "

@@ -254,6 +254,26 @@ def test_seconds_of_a_save_to_shared_storage_by_hand():
     assert once.save_phases["write_s"] < every.save_phases["write_s"]
 
 
+def test_the_first_of_those_that_hold_the_same_reads_it_for_all():
+    """Ranks 0 and 1, of host 0, read all over its link of 4 GB/s; the others get it by broadcasts."""
+    shared = {"storage": {"kind": "shared", "open": "0 s"}}
+    every, first = (price_checkpoints(costs({**shared, "readers": readers})) for readers in ("all", "first"))
+    content = first.content
+    assert every.load.num_bytes == content.rank_bytes.sum() >= 4 * content.num_bytes
+    assert first.load.num_bytes == content.num_bytes == content.first_bytes[:2].sum()
+    assert first.loading.files.tolist() == [1, 1, 0, 0, 0, 0, 0, 0]
+    own = content.rank_bytes.max()
+    opened = 2 / 20_000
+    before = opened + content.num_bytes / 4e9 + own / (63e9 * 0.83)
+    # A group has two ranks on each host, and so two cards of 50 GB/s.
+    assert before + own / 100e9 < first.load.seconds < before + 1.1 * own / 100e9
+    sharded = {**shared, "every": 10}
+    every, first = (
+        price_checkpoints(costs({**sharded, "readers": readers}, **ZERO_3)) for readers in ("all", "first")
+    )
+    assert first.load.num_bytes == every.load.num_bytes == first.content.num_bytes
+
+
 def test_merged_checkpoints_are_gathered():
     merged = price_checkpoints(costs({"storage": {"kind": "shared"}, "merged": True}))
     first = price_checkpoints(costs({"storage": {"kind": "shared"}, "merged": True, "writers": "first"}))
@@ -368,6 +388,12 @@ def test_what_cannot_be_saved_so(checkpoints, says):
         ({"storage": {"kind": "disks"}, "writers": "first"}, "every rank has something else to write"),
         ({"storage": {"kind": "disks"}, "merged": True, "remove_redundancy": True}, "are equal"),
         ({"storage": {"kind": "replicas"}, "merged": True}, "not merged"),
+        ({"storage": {"kind": "disks"}, "readers": "first"}, "not in reach of all hosts"),
+        ({"storage": {"kind": "shared"}, "readers": "first", "merged": True}, "reads whole tensors"),
+        (
+            {"storage": {"kind": "shared"}, "readers": "first", "load": {"from": "a.yaml"}},
+            "another plan's checkpoint by themselves",
+        ),
         ({"storage": {"kind": "disks"}, "load": {}}, "one of the two"),
         ({"storage": {"kind": "tape"}}, "tape"),
         ({}, "storage"),
