@@ -267,11 +267,12 @@ def test_the_first_of_those_that_hold_the_same_reads_it_for_all():
     before = opened + content.num_bytes / 4e9 + own / (63e9 * 0.83)
     # A group has two ranks on each host, and so two cards of 50 GB/s.
     assert before + own / 100e9 < first.load.seconds < before + 1.1 * own / 100e9
-    sharded = {**shared, "every": 10}
     every, first = (
-        price_checkpoints(costs({**sharded, "readers": readers}, **ZERO_3)) for readers in ("all", "first")
+        price_checkpoints(costs({**shared, "readers": readers}, **ZERO_3)) for readers in ("all", "first")
     )
-    assert first.load.num_bytes == every.load.num_bytes == first.content.num_bytes
+    # All but norms is sharded over everything: each rank reads what nobody else does.
+    assert first.load.num_bytes == first.content.num_bytes
+    assert first.load.seconds == pytest.approx(every.load.seconds, rel=1e-3)
 
 
 def test_merged_checkpoints_are_gathered():
