@@ -50,13 +50,17 @@ class Corruptions:
         return tuple(entry.noticed_ns for entry in self._open[:1])
 
     def noticed(self, trainer: Trainer) -> tuple[Incident, int] | None:
-        """What is noticed by now, and the samples of the checkpoint to go back to; 0 if it is gone."""
+        """What is noticed by now, and the samples of the checkpoint to go back to; 0 if it is gone.
+
+        Later checkpoints do not count any more.
+        """
         if not self._open or self._open[0].noticed_ns > trainer.now_ns:
             return None
         corruption = heapq.heappop(self._open)
         newer = trainer.num_saves - corruption.num_saves - trainer.is_writing
         gone = self.keep is not None and newer >= self.keep
-        return corruption.incident, 0 if gone else corruption.clean
+        trainer.durable = 0 if gone else corruption.clean
+        return corruption.incident, trainer.durable
 
     def loaded(self, samples: int) -> None:
         """A state of so many samples was loaded: what has come behind it is undone."""

@@ -380,11 +380,11 @@ class _JobRun:
         """What the policy does, or a ``restart`` where it cannot help, or where all processes are lost; those
         that are ``stopped`` cannot go on.
         """
-        job = self.job
+        job, costs = self.job, self.job.costs_now(is_saved=self.trainer.durable > 0)
         helps = bool(loss.devices) and not restart and not (stopped and job.policy.goes_on)
-        plan = job.policy.plan(loss, job.survivors, job.costs) if helps else None
+        plan = job.policy.plan(loss, job.survivors, costs) if helps else None
         if plan is None:
-            plan = policy_kinds()["restart"]().plan(loss, job.survivors, job.costs)
+            plan = policy_kinds()["restart"]().plan(loss, job.survivors, costs)
         assert plan is not None, "a restart is always possible"
         return plan
 

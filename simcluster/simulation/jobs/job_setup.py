@@ -154,6 +154,7 @@ def setup_job(built: BuiltScenario, nominal: StepSummary, parts: JobPartCosts) -
         ),
         num_spares=spec.recovery.spares,
         first_start=(*start.phases, JobPhase("load", first.seconds)) if first else start.phases,
+        first_load_s=first.seconds if first else 0.0,
         key_moves=LinkKeyMoves.of(built.plan.servers, built.cluster) if built.plan.servers else None,
     )
     return JobSetup(job, fleet, causes, (*planned, *listed), maintenance, built.scenario.spec.run.seed)

@@ -1,6 +1,7 @@
 """Runs of small jobs, by hand and against closed forms."""
 
 import math
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -51,6 +52,15 @@ def test_a_restart_loses_what_came_behind_the_last_checkpoint():
 def test_a_step_and_a_save_that_are_cut_are_lost():
     assert seconds(ran(job(30), [stop(207)]), "cut step") == 2
     assert ran(job(30), [stop(207)]).recoveries[0].lost_samples == 1000
+
+
+@pytest.mark.parametrize("first_load", [0.0, 7.0])
+def test_a_failure_before_the_first_checkpoint_loads_what_the_start_does(first_load):
+    """At 47 s nothing is saved: the job begins anew, from nothing or from another job's checkpoint."""
+    own = replace(job(30), first_load_s=first_load)
+    record = ran(own, [stop(47)])
+    assert record.end_ns == (300 + 15 + 47 + RESTART - 10 + first_load) * SECOND
+    assert seconds(record, "load") == first_load
 
 
 def test_a_replica_loses_the_cut_step_alone():
