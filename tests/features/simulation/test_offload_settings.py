@@ -8,6 +8,7 @@ import pytest
 
 from simcluster.cluster import HostPath
 from simcluster.collectives import copy_time
+from simcluster.errors import ScenarioError
 from simcluster.model import MemoryPlace
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario
