@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -131,6 +132,12 @@ class CheckpointContent:
             groups.setdefault(key, []).append(tensor)
         yield from groups.values()
 
+    def without_rebuilt(self) -> CheckpointContent:
+        """The same without weights that have a master copy, from which they can be made again."""
+        names = {tensor.name for tensor in self.tensors}
+        kept = (tensor for tensor in self.tensors if f"{tensor.name}.{MASTER}" not in names)
+        return replace(self, tensors=tuple(kept))
+
     def missing_in(self, other: CheckpointContent) -> list[str]:
         """The tensors of this that another content lacks, or has in another shape, in words.
 
@@ -149,14 +156,14 @@ class CheckpointContent:
     def source_of(self, wanted: SavedTensor) -> SavedTensor | None:
         """The tensor here that one of another plan is loaded from, or None.
 
-        A plan that keeps its weights in the optimizer's format has no master copies of them: either is
-        loaded from the other, if that is as precise.
+        A plan that keeps its weights in the optimizer's format has no master copies of them, and checkpoints
+        may hold master copies alone: either is loaded from the other, if that is as precise.
         """
         master = f"{wanted.name}.{MASTER}"
         weight = wanted.name.removesuffix(f".{MASTER}")
         precise = wanted.dtype.num_bytes(1)
         if wanted.name not in self._by_name:
-            given = self._by_name.get(weight)
+            given = self._by_name.get(weight, self._by_name.get(master))
             return given if given is not None and given.dtype.num_bytes(1) >= precise else None
         given = self._by_name[wanted.name]
         if given.dtype.num_bytes(1) < precise and master in self._by_name:

@@ -108,6 +108,10 @@ class CheckpointsSpec(Section):
     """Whether checkpoints contain optimizer states and master copies. If not, they hold weights only, from
     which training cannot be resumed unchanged."""
 
+    weights: Literal["saved", "rebuilt"] = "saved"
+    """Whether weights that have a master copy are saved beside it, or made from it again on loading: 14 or 12
+    bytes for every parameter that Adam trains in bf16. Gathering them is part of the first step."""
+
     merged: StrictBool = Field(default=False, validation_alias=AliasChoices("merged", "integrated_save"))
     """Whether tensors are gathered and written whole; if not, every rank writes its own slice."""
 
@@ -152,6 +156,10 @@ class CheckpointsSpec(Section):
             raise Refused("replicas in memory are not merged", path="merged")
         if self.readers == "first":
             self._check_readers()
+        if self.weights == "rebuilt" and not self.optimizer_states:
+            raise Refused(
+                "without optimizer states there are no master copies to rebuild from", path="weights"
+            )
         return self
 
     def _check_readers(self) -> None:

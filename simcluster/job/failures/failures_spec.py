@@ -131,9 +131,10 @@ class CauseSpec(Section):
         if self.lasts_shape is not None and self.lasts is None:
             raise Refused("there is no 'lasts' of which it is the law", path="lasts_shape")
         _check_replaces(self)
-        if self.effect in ("slow", "corrupt") and self.component not in ("device", "host"):
-            word = "be slow" if self.effect == "slow" else "compute wrong values"
-            raise Refused(f"only a device or a host can {word}, not a {self.component}", path="component")
+        if self.effect == "slow" and self.component not in ("device", "host"):
+            raise Refused(f"only a device or a host can be slow, not a {self.component}", path="component")
+        if self.effect == "corrupt" and self.component not in ("device", "process", "host", "job"):
+            raise Refused(f"a {self.component} computes nothing that could be wrong", path="component")
         if self.hosts_each != 1 and self.component not in ("switch", "power_domain"):
             raise Refused(f"a {self.component} has no hosts behind it", path="hosts_each")
         return self
@@ -221,7 +222,7 @@ class EventSpec(Section):
     """Name of the cause in reports; if absent, named after the effect and the component."""
 
     replaces: bool | None = None
-    """Whether the host must be replaced; by default it must if the effect is stop."""
+    """Whether the host must be replaced; by default it must if the effect is stop or corrupt."""
 
     factor: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Factor on the speed of a slow device."""
@@ -237,12 +238,14 @@ class EventSpec(Section):
         for key, wanted_by in (("factor", ("slow",)), ("lasts", LASTING)):
             _check_effect(self, key, wanted_by)
         _check_replaces(self)
+        if self.hosts is not None and len(set(self.hosts)) < len(self.hosts):
+            raise Refused("a host is listed twice", path="hosts")
         return self
 
     @property
     def takes_a_host(self) -> bool:
         """Whether a host must be replaced."""
-        return self.effect == "stop" if self.replaces is None else self.replaces
+        return self.effect in ("stop", "corrupt") if self.replaces is None else self.replaces
 
     def build(self, fleet: Fleet) -> Incident:
         """The incident; PlanError, with a key, if there is no such device or host."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from simcluster.errors import PlanError, ScenarioError
+from simcluster.job import SourceSlices
 from simcluster.program import build
 from simcluster.scenario import Scenario
 from simcluster.simulation import (
@@ -211,16 +212,40 @@ def test_fourteen_bytes_for_every_parameter():
     assert weights.num_bytes == 2 * parameters
 
 
+def test_weights_that_are_made_from_master_copies_are_not_saved():
+    """12 bytes for every parameter: 405B are 4.9 TB, not 5.7."""
+    shared = {"storage": {"kind": "shared"}}
+    saved, rebuilt = (price_checkpoints(costs({**shared, "weights": how})) for how in ("saved", "rebuilt"))
+    assert rebuilt.content.num_bytes * 14 == saved.content.num_bytes * 12
+    assert rebuilt.load.num_bytes == rebuilt.content.rank_bytes.sum() < saved.load.num_bytes
+    with pytest.raises(PlanError, match="no weight has a master copy"):
+        price_checkpoints(costs({**shared, "weights": "rebuilt"}, training={"precision": "fp32"})).document()
+    # Another plan can be loaded from it: weights come out of master copies, of which 4 bytes are read.
+    two, four = (content_of(build(plan_scenario(scenario({"data": n}, training=ADAM)))) for n in (2, 4))
+    slices = SourceSlices(two.without_rebuilt(), four)
+    assert slices.read_bytes.tolist() == [two.num_bytes // 14 * 16] * 4
+
+
+def test_weights_of_fp32_are_read_whole_for_bf16():
+    """Of a plan in fp32, 4 bytes for each weight and for its master copy are read, and 8 for the moments."""
+    fp32, bf16 = (
+        content_of(build(plan_scenario(scenario({"data": 2}, training=training))))
+        for training in (ADAM | {"precision": "fp32"}, ADAM)
+    )
+    slices = SourceSlices(fp32, bf16)
+    assert slices.read_bytes.tolist() == [fp32.num_bytes // 12 * 16] * 2
+
+
 ZERO_3 = {"optimizer_sharding": {"zero": 3}}
 
 
-def costs(checkpoints, **others):
+def costs(checkpoints, *, training=None, **others):
     made = scenario(
         {"data": 4, "tensor": 2},
         host="dgx-h100",
         devices=4,
         model={"layers": 8, "hidden": 1024, "heads": 8, "ffn": 4096, "vocab": 4096},
-        training=ADAM,
+        training=ADAM | (training or {}),
         **others,
     )
     data = made.spec.model_dump(mode="json", exclude_unset=True)
@@ -391,6 +416,10 @@ def test_what_cannot_be_saved_so(checkpoints, says):
         ({"storage": {"kind": "disks"}, "writers": "first"}, "every rank has something else to write"),
         ({"storage": {"kind": "disks"}, "merged": True, "remove_redundancy": True}, "are equal"),
         ({"storage": {"kind": "replicas"}, "merged": True}, "not merged"),
+        (
+            {"storage": {"kind": "shared"}, "weights": "rebuilt", "optimizer_states": False},
+            "no master copies",
+        ),
         ({"storage": {"kind": "disks"}, "readers": "first"}, "not in reach of all hosts"),
         ({"storage": {"kind": "shared"}, "readers": "first", "merged": True}, "reads whole tensors"),
         (

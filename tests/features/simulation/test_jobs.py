@@ -310,6 +310,11 @@ def test_impossible_jobs_are_refused(written, changes, message):
         ({"failures": {"causes": [DEVICE | {"effect": "slow"}]}}, "effect slow needs it"),
         ({"failures": {"causes": [DEVICE | {"factor": 0.5}]}}, "for effect slow"),
         ({"failures": {"events": [{"at": "1 s"}]}}, "what fails"),
+        ({"failures": {"events": [{"at": "1 s", "hosts": [1, 1]}]}}, "a host is listed twice"),
+        (
+            {"failures": {"causes": [DEVICE | {"component": "link", "effect": "corrupt", "lasts": "1 h"}]}},
+            "a link computes nothing",
+        ),
         (
             {
                 "failures": {
