@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from simcluster.job.failures import (
         NANOSECONDS,
         FailureCause,
+        FailureEffect,
         Fleet,
         Incident,
         Lognormal,
@@ -109,7 +110,8 @@ else:
             "StrategyFile TensorSlices best_interval common_elements daly_interval "
             "expected_wall_time expected_waste merge_strategy_files rank_file "
             "restore_ranks slices_of write_checkpoint young_interval",
-            "failures": "NANOSECONDS FailureCause Fleet Incident Lognormal PlannedMaintenance incidents",
+            "failures": "NANOSECONDS FailureCause FailureEffect Fleet Incident Lognormal "
+            "PlannedMaintenance incidents",
             "figures": "JOB_METRICS ReplicationFigures figures_of_job goodput_of "
             "replication_document replication_figures",
             "job_costs": "JobPhase LoadCost SaveCost StartUp",
@@ -140,6 +142,7 @@ __all__ = [
     "CommunicatorGroups",
     "DisksSpec",
     "FailureCause",
+    "FailureEffect",
     "Fleet",
     "GroupFile",
     "Incident",

@@ -39,6 +39,8 @@ class SaveCost:
     blocking_s: float
     background_s: float
     step_s: float
+    late_s: float = 0.0
+    """Of ``blocking_s``, the time that training waits until the checkpoint before is written."""
 
 
 @dataclass(frozen=True, slots=True)

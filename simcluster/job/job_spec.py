@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from simcluster.document import Section
+from simcluster.document import Refused, Section
 from simcluster.job.checkpoints import CheckpointsSpec, DisksSpec, ReplicasSpec
 from simcluster.job.failures import FailuresSpec
 from simcluster.job.launch import LaunchSpec
@@ -32,6 +32,16 @@ class JobSpec(Section):
 
     recovery: RecoverySpec = Field(default_factory=RecoverySpec)
     """What is done after a failure."""
+
+    @model_validator(mode="after")
+    def _keeps_enough(self) -> JobSpec:
+        rejoins = self.launch is not None and self.launch.recovery
+        if rejoins and self.checkpoints is not None and self.checkpoints.keep < 2:
+            raise Refused(
+                "MS_ENABLE_RECOVERY needs two checkpoints: the last one may be cut while it is written",
+                path="checkpoints.keep",
+            )
+        return self
 
     @property
     def remarks(self) -> tuple[str, ...]:

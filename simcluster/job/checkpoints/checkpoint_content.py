@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -73,6 +74,13 @@ class CheckpointContent:
         """Bytes of every rank, shape [ranks], if of equal parts only the first rank writes its own."""
         return self._per_rank(once=True)
 
+    @cached_property
+    def first_bytes(self) -> Ints:
+        """Bytes of every rank, shape [ranks], if of equal parts in a stage only the first rank reads its own;
+        what lies on hosts all read.
+        """
+        return self._per_rank(once=True, twice=True)
+
     @property
     def device_bytes(self) -> Ints:
         """Bytes of every rank, shape [ranks], that lie on its device."""
@@ -83,7 +91,8 @@ class CheckpointContent:
         """The same if of equal parts only the first rank writes its own."""
         return self._per_rank(once=True, on_device=True)
 
-    def _per_rank(self, *, once: bool, on_device: bool = False) -> Ints:
+    def _per_rank(self, *, once: bool, on_device: bool = False, twice: bool = False) -> Ints:
+        """``twice``: tensors that several stages have are counted in each of them."""
         total = np.zeros(self.mesh.num_ranks, dtype=np.int64)
         for own in self.groups():
             if on_device and own[0].on_host:
@@ -91,12 +100,12 @@ class CheckpointContent:
             tensor, size = own[0], sum(tensor.dtype.num_bytes(1) for tensor in own)
             slices = tensor.slices(self.mesh)
             parts = slices.part_of_rank[tensor.ranks]
-            if once:
+            if once and not (twice and tensor.on_host):
                 _, first = np.unique(parts, return_index=True)
                 total[tensor.ranks[first]] += slices.elements[parts[first]] * size
             else:
                 total[tensor.ranks] += slices.elements[parts] * size
-        if not once:
+        if not once or twice:
             return total
         return total - self._written_twice(on_device=on_device)
 
@@ -123,6 +132,12 @@ class CheckpointContent:
             groups.setdefault(key, []).append(tensor)
         yield from groups.values()
 
+    def without_rebuilt(self) -> CheckpointContent:
+        """The same without weights that have a master copy, from which they can be made again."""
+        names = {tensor.name for tensor in self.tensors}
+        kept = (tensor for tensor in self.tensors if f"{tensor.name}.{MASTER}" not in names)
+        return replace(self, tensors=tuple(kept))
+
     def missing_in(self, other: CheckpointContent) -> list[str]:
         """The tensors of this that another content lacks, or has in another shape, in words.
 
@@ -141,14 +156,14 @@ class CheckpointContent:
     def source_of(self, wanted: SavedTensor) -> SavedTensor | None:
         """The tensor here that one of another plan is loaded from, or None.
 
-        A plan that keeps its weights in the optimizer's format has no master copies of them: either is
-        loaded from the other, if that is as precise.
+        A plan that keeps its weights in the optimizer's format has no master copies of them, and checkpoints
+        may hold master copies alone: either is loaded from the other, if that is as precise.
         """
         master = f"{wanted.name}.{MASTER}"
         weight = wanted.name.removesuffix(f".{MASTER}")
         precise = wanted.dtype.num_bytes(1)
         if wanted.name not in self._by_name:
-            given = self._by_name.get(weight)
+            given = self._by_name.get(weight, self._by_name.get(master))
             return given if given is not None and given.dtype.num_bytes(1) >= precise else None
         given = self._by_name[wanted.name]
         if given.dtype.num_bytes(1) < precise and master in self._by_name:

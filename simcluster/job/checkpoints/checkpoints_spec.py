@@ -108,6 +108,10 @@ class CheckpointsSpec(Section):
     """Whether checkpoints contain optimizer states and master copies. If not, they hold weights only, from
     which training cannot be resumed unchanged."""
 
+    weights: Literal["saved", "rebuilt"] = "saved"
+    """Whether weights that have a master copy are saved beside it, or made from it again on loading: 14 or 12
+    bytes for every parameter that Adam trains in bf16. Gathering them is part of the first step."""
+
     merged: StrictBool = Field(default=False, validation_alias=AliasChoices("merged", "integrated_save"))
     """Whether tensors are gathered and written whole; if not, every rank writes its own slice."""
 
@@ -117,6 +121,10 @@ class CheckpointsSpec(Section):
 
     remove_redundancy: StrictBool = False
     """Whether identical slices are written only once, by the first of the ranks that hold them."""
+
+    readers: Literal["all", "first"] = "all"
+    """Who reads on loading: every rank its own slices, or of ranks that hold the same slice only the first,
+    which broadcasts it to the others (MegaScale, NSDI 2024)."""
 
     asynchronous: StrictBool = Field(
         default=False, validation_alias=AliasChoices("asynchronous", "async_save")
@@ -146,4 +154,22 @@ class CheckpointsSpec(Section):
             )
         if self.merged and isinstance(self.storage, ReplicasSpec):
             raise Refused("replicas in memory are not merged", path="merged")
+        if self.readers == "first":
+            self._check_readers()
+        if self.weights == "rebuilt" and not self.optimizer_states:
+            raise Refused(
+                "without optimizer states there are no master copies to rebuild from", path="weights"
+            )
         return self
+
+    def _check_readers(self) -> None:
+        """Refused where slices are not read from files of slices that all hosts reach."""
+        why = ""
+        if not isinstance(self.storage, SharedSpec | ObjectStoreSpec):
+            why = f"what {self.storage.kind} hold is not in reach of all hosts: every rank reads its own"
+        elif self.merged:
+            why = "of merged files every rank reads whole tensors"
+        elif self.load is not None:
+            why = "ranks cut what they need out of another plan's checkpoint by themselves"
+        if why:
+            raise Refused(Problem(why, "readers", "write readers: all"))

@@ -38,7 +38,7 @@ class SourceSlices:
             given = self.source.source_of(wanted)
             assert given is not None, "what is missing was refused"
             key = (wanted.shape, wanted.layout, id(wanted.ranks), given.layout, id(given.ranks))
-            size = wanted.dtype.num_bytes(1) + (kinds[key][2] if key in kinds else 0)
+            size = given.dtype.num_bytes(1) + (kinds[key][2] if key in kinds else 0)
             kinds[key] = (wanted, given, size)
         count = self.source.mesh.num_ranks
         needed = np.zeros(0, dtype=np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simcluster.deferred_dataclass import dataclass
-from simcluster.job.failures.failure_law import FailureLaw
+from simcluster.job.failures.failure_law import FailureLaw, Lognormal
 from simcluster.job.failures.fleet import Component
 from simcluster.job.failures.incident import FailureEffect
 
@@ -36,7 +36,7 @@ class FailureCause:
     factor: float
     """What is left of the rate of a slow component."""
 
-    duration: FailureLaw | None
+    duration: Lognormal | None
     """How long what is no stop lasts; None: of a stop."""
 
     spread: float = 0.0

@@ -74,7 +74,10 @@ class Weibull(FailureLaw):
 
 @dataclass(frozen=True, slots=True)
 class Lognormal(FailureLaw):
-    """Logarithms of times are normal with deviation ``sigma``; mean = exp(mu + sigma^2 / 2)."""
+    """Logarithms of times are normal with deviation ``sigma``; mean = exp(mu + sigma^2 / 2).
+
+    With a mean of 0 all are 0.
+    """
 
     kind: ClassVar[str] = "lognormal"
     mean: float
@@ -89,6 +92,12 @@ class Lognormal(FailureLaw):
         lives = generator.lognormal(self._mu + self.sigma**2, self.sigma, count)
         return generator.random(count) * lives
 
+    def survival(self, seconds: float) -> float:
+        """The probability that a time is longer than this."""
+        if not self.sigma or seconds <= 0:
+            return float(self.mean > seconds)
+        return math.erfc((math.log(seconds) - self._mu) / self.sigma / math.sqrt(2)) / 2
+
     @property
     def _mu(self) -> float:
-        return math.log(self.mean) - self.sigma**2 / 2
+        return math.log(self.mean) - self.sigma**2 / 2 if self.mean else -math.inf

@@ -28,7 +28,8 @@ from simcluster.job.failures.incident_stream import NANOSECONDS, PlannedMaintena
 from simcluster.registry import data_files
 
 LawName = Literal["exponential", "weibull", "lognormal"]
-LASTING = ("slow", "transient")
+Effect = Literal["stop", "hang", "slow", "transient", "corrupt"]
+LASTING = ("slow", "transient", "corrupt")
 KEEPS_HOST = ("process", "job", "link", "switch")
 """What fails without any fault of a host: it is begun anew, or routed around."""
 
@@ -64,9 +65,10 @@ class CauseSpec(Section):
     switch; ``switch`` and ``power_domain``: with ``hosts_each`` hosts; ``job``: the whole job.
     """
 
-    effect: Literal["stop", "hang", "slow", "transient"] = "stop"
+    effect: Effect = "stop"
     """Effect of a failure: the component is gone (stop), waits forever without an error (hang), is slower for
-    a time (slow), or retransmits for a time (transient)."""
+    a time (slow), retransmits for a time (transient), or computes wrong values that are noticed after a time
+    (corrupt): the job then goes back to the last checkpoint from before, if that is still kept."""
 
     mtbf: Figure[Duration] | None = None
     """Mean time between failures of one component."""
@@ -85,7 +87,7 @@ class CauseSpec(Section):
 
     replaces: bool | None = None
     """Whether the host must be replaced; by default it must, unless a process, job, link or switch failed or
-    the effect is hang."""
+    the effect is hang or slow."""
 
     hosts_each: PositiveInt = 1
     """Hosts behind each switch, or in each power domain."""
@@ -94,7 +96,7 @@ class CauseSpec(Section):
     """Factor on the speed of a slow device."""
 
     lasts: Duration | None = None
-    """Mean duration of a slow device or of a transient error."""
+    """Mean duration of a slow device or of a transient error; mean time until a corruption is noticed."""
 
     lasts_shape: PositiveFloat | None = None
     """Standard deviation of the logarithm of the duration, which is lognormal; if absent, it is always the
@@ -128,8 +130,11 @@ class CauseSpec(Section):
             _check_effect(self, key, wanted_by)
         if self.lasts_shape is not None and self.lasts is None:
             raise Refused("there is no 'lasts' of which it is the law", path="lasts_shape")
+        _check_replaces(self)
         if self.effect == "slow" and self.component not in ("device", "host"):
             raise Refused(f"only a device or a host can be slow, not a {self.component}", path="component")
+        if self.effect == "corrupt" and self.component not in ("device", "process", "host", "job"):
+            raise Refused(f"a {self.component} computes nothing that could be wrong", path="component")
         if self.hosts_each != 1 and self.component not in ("switch", "power_domain"):
             raise Refused(f"a {self.component} has no hosts behind it", path="hosts_each")
         return self
@@ -146,7 +151,7 @@ class CauseSpec(Section):
         """Whether the host must be replaced."""
         if self.replaces is not None:
             return self.replaces
-        return self.component not in KEEPS_HOST and self.effect != "hang"
+        return self.component not in KEEPS_HOST and self.effect not in ("hang", "slow")
 
     def build(self, scale: float) -> FailureCause:
         """The cause, with ``scale`` times its rate."""
@@ -172,7 +177,7 @@ def _law(name: LawName, mean: float, shape: float | None) -> FailureLaw:
     return Weibull(mean, shape) if name == "weibull" else Lognormal(mean, shape)
 
 
-def _duration(mean: float | None, sigma: float | None) -> FailureLaw | None:
+def _duration(mean: float | None, sigma: float | None) -> Lognormal | None:
     """A lognormal law, of no spread where none is written."""
     return None if mean is None else Lognormal(mean, sigma or 0.0)
 
@@ -184,6 +189,12 @@ def _check_effect(written: CauseSpec | EventSpec, key: str, wanted_by: tuple[str
         raise Refused(f"'{key}' is missing: effect {written.effect} needs it", path="effect")
     if not needed and getattr(written, key) is not None:
         raise Refused(f"'{key}' is for effect {' or '.join(wanted_by)}, not for {written.effect}", path=key)
+
+
+def _check_replaces(written: CauseSpec | EventSpec) -> None:
+    """Refused if a host is replaced that the job keeps."""
+    if written.replaces and written.effect == "slow":
+        raise Refused("a slow device stays in the job: no host is replaced", path="replaces")
 
 
 class EventSpec(Section):
@@ -204,20 +215,20 @@ class EventSpec(Section):
     hosts: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)] | None = None
     """Several hosts that fail at once, for example behind one switch or power supply."""
 
-    effect: Literal["stop", "hang", "slow", "transient"] = "stop"
+    effect: Effect = "stop"
     """Effect of the failure, as under ``causes``."""
 
     cause: Name | None = None
     """Name of the cause in reports; if absent, named after the effect and the component."""
 
-    replaces: bool = True
-    """Whether the host must be replaced."""
+    replaces: bool | None = None
+    """Whether the host must be replaced; by default it must if the effect is stop or corrupt."""
 
     factor: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Factor on the speed of a slow device."""
 
     lasts: Duration | None = None
-    """Duration of a slow device or of a transient error."""
+    """Duration of a slow device or of a transient error; time until a corruption is noticed."""
 
     @model_validator(mode="after")
     def _is_whole(self) -> EventSpec:
@@ -226,12 +237,15 @@ class EventSpec(Section):
             raise Refused("what fails? write one of device: 17, host: 3, or hosts: [0, 1]")
         for key, wanted_by in (("factor", ("slow",)), ("lasts", LASTING)):
             _check_effect(self, key, wanted_by)
+        _check_replaces(self)
+        if self.hosts is not None and len(set(self.hosts)) < len(self.hosts):
+            raise Refused("a host is listed twice", path="hosts")
         return self
 
     @property
     def replaces_host(self) -> bool:
         """Whether a host must be replaced."""
-        return self.replaces and self.effect == "stop"
+        return self.effect in ("stop", "corrupt") if self.replaces is None else self.replaces
 
     def build(self, fleet: Fleet) -> Incident:
         """The incident; PlanError, with a key, if there is no such device or host."""

@@ -18,6 +18,8 @@ class FailureEffect(StrEnum):
     """A device computes, or a link carries, less for a time."""
     TRANSIENT = "transient"
     """A network error that is repeated until it succeeds; one that lasts too long stops the job."""
+    CORRUPT = "corrupt"
+    """Values of the state are wrong, and nobody notices for some time: checkpoints since then are, too."""
     LEAVE = "leave"
     """Planned: workers or parameter servers go, and the others go on."""
     JOIN = "join"
@@ -52,7 +54,7 @@ class Incident:
     """Whether its hosts have to be replaced before the job goes on."""
 
     lasts_ns: int = 0
-    """How long a slow device, a transient error or maintenance lasts."""
+    """How long a slow device, a transient error or maintenance lasts, or a corruption is not noticed."""
 
     factor: float = 1.0
     """What is left of the rate of a slow device or link."""

@@ -65,6 +65,7 @@ def figures_of_job(record: JobRecord) -> dict[str, Any]:
             for entry in record.ledger.intervals[:MOST_ENTRIES]
         ],
         **members,
+        **({"unnoticed_corruptions": record.unnoticed} if record.unnoticed else {}),
     }
 
 

@@ -57,11 +57,13 @@ class RecoveryCosts:
     """Where all others wait while a process that died comes back (MS_ENABLE_RECOVERY): from its start to the
     first step, without the checkpoint. None: nobody waits, and all processes start again."""
 
-    @property
-    def restart(self) -> tuple[JobPhase, ...]:
-        """The phases of a restart behind the detection of a lost process, without waiting for a host."""
+    def restart(self, *, others_wait: bool) -> tuple[JobPhase, ...]:
+        """The phases of a restart behind the detection of a failure, without waiting for a host.
+
+        ``others_wait``: whether all other processes run and can wait, where the launcher lets them.
+        """
         load = JobPhase("load", self.load_s)
-        if self.rejoin is not None:
+        if others_wait and self.rejoin is not None:
             return (*self.rejoin, load)
         return (JobPhase(STOP, self.abort_s), *self.start.phases, load)
 

@@ -73,11 +73,19 @@ class Survivors:
         )
 
     def keep_memory(self, hosts: Collection[int]) -> bool:
-        """Whether of every ``memory_copies`` neighbouring hosts, which keep each other, one is left."""
-        gone, size = set(hosts), self.memory_copies
-        last = max(self.host_of, default=0)
-        for first in {host // size * size for host in gone}:
-            if all(host in gone for host in range(first, min(first + size, last + 1))):
+        """Whether a copy of the state of every host is left.
+
+        Groups of ``memory_copies`` neighbouring hosts keep each other's. Hosts that are left over join the
+        last group: the state of each of its hosts is kept by those behind it, around a ring (assumed).
+        """
+        gone, copies = set(hosts), self.memory_copies
+        num_hosts = max(self.host_of, default=0) + 1
+        groups = max(1, num_hosts // copies)
+        for host in gone:
+            group = min(host // copies, groups - 1)
+            first = group * copies
+            size = (num_hosts if group == groups - 1 else first + copies) - first
+            if all(first + (host - first + step) % size in gone for step in range(min(copies, size))):
                 return False
         return True
 

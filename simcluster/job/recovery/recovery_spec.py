@@ -31,7 +31,8 @@ class MemorySaveSpec(Section):
     """Time to read it back from a neighbouring host: assumed, some 100 GB of a host at 100 Gb/s."""
 
     copies: Annotated[int, Field(ge=2)] = 2
-    """Hosts that hold a copy of each state: groups of this many neighbouring hosts keep one another's."""
+    """Hosts that hold a copy of each state: groups of this many neighbouring hosts keep one another's; hosts
+    that are left over join the last group, as a ring."""
 
 
 class SimpleCheckpointSpec(Section):
@@ -65,9 +66,9 @@ class RecoverySpec(Section):
     """Time until a lost process is noticed; if absent, as ``job.launch`` says where workers register at a
     scheduler, or else 40 s, the grace period of a Kubernetes node that is not ready (its docs)."""
 
-    collective_timeout: Duration = 10 * MINUTE
-    """Timeout of a collective that never completes: 10 min for PyTorch's NCCL process group since 2.2 and for
-    Megatron-LM; HCCL_EXEC_TIMEOUT is 1836 s."""
+    collective_timeout: Duration | None = None
+    """Timeout of a collective that never completes; if absent, 1836 s on Ascend (HCCL_EXEC_TIMEOUT), else 10
+    min, as of PyTorch's process groups since 2.2 and of Megatron-LM."""
 
     retry: Duration = 30.0
     """Time until a transfer that is being retried is given up: NCCL_IB_TIMEOUT 20 (4.3 s) times 7 retries."""

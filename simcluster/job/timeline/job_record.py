@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from simcluster.deferred_dataclass import dataclass
 from simcluster.job.job_costs import JobPhase
@@ -35,6 +36,12 @@ class Job:
     """What is before the first step."""
     key_moves: KeyMoves | None = None
     """What moving the keys of parameter servers takes; None: there are none."""
+    first_load_s: float = 0.0
+    """What is loaded before the first step, and again after a failure before the first checkpoint."""
+
+    def costs_now(self, *, is_saved: bool) -> RecoveryCosts:
+        """What recoveries take, once there is a checkpoint of this job or before."""
+        return self.costs if is_saved else replace(self.costs, load_s=self.first_load_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +80,5 @@ class JobRecord:
     """How often the job trained in a state of the cluster."""
     members: tuple[MemberChange, ...] = ()
     """Which workers and parameter servers left, failed, joined and came back."""
+    unnoticed: int = 0
+    """Corruptions of the state that nobody had noticed at the end."""

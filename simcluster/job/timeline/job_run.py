@@ -19,6 +19,7 @@ from simcluster.job.failures import NANOSECONDS, FailureEffect, Incident
 from simcluster.job.job_costs import JobPhase
 from simcluster.job.recovery import STOP, Loss, RecoveryPlan, StateSource, policy_kinds
 from simcluster.job.timeline.cluster_state import NOMINAL_STATE, ClusterState, StepSummary
+from simcluster.job.timeline.corruptions import NOTHING, Corruptions
 from simcluster.job.timeline.host_pool import HostPool
 from simcluster.job.timeline.job_ledger import SAVE, JobLedger
 from simcluster.job.timeline.job_record import Job, JobRecord, Recovery
@@ -33,6 +34,8 @@ LAUNCH = "launch"
 
 NEVER = 2**62
 """A time that no run reaches, in nanoseconds."""
+_PASSING = (FailureEffect.TRANSIENT, FailureEffect.CORRUPT)
+"""What does nothing to a job that stands still."""
 
 _LEAVE_OUT = ("shrink", "elastic")
 """Policies that go on without some replicas of the data."""
@@ -75,6 +78,7 @@ class _JobRun:
         self.trainer = Trainer(nominal, job.rhythm, job.steps * nominal.samples, self.ledger)
         self.members = Members(job.survivors, job.key_moves)
         self.pool = HostPool(job.num_spares, job.costs.repair, self.generator)
+        self.corruptions = Corruptions(job.rhythm.keep)
         self.coming = next(self.stream, None)
         self.num_seen = 0
         self._first_start()
@@ -91,13 +95,14 @@ class _JobRun:
             self.trainer.num_saves,
             self.states,
             tuple(self.members.changes),
+            self.corruptions.count,
         )
 
     # -- what comes next ------------------------------------------------------------------------------------
 
     def _until_next_change(self) -> None:
         trainer = self.trainer
-        changes = [*self.slow.ends_ns, *self.members.next_ns]
+        changes = [*self.slow.ends_ns, *self.members.next_ns, *self.corruptions.next_ns]
         coming = self.coming.at_ns if self.coming else NEVER
         change = min(changes, default=NEVER)
         trainer.advance(max(trainer.now_ns, min(coming, change)))
@@ -107,6 +112,8 @@ class _JobRun:
             self.slow.end(self.trainer.now_ns)
             if any(at <= trainer.now_ns for at in self.members.next_ns):
                 self._grow()
+            if (noticed := self.corruptions.noticed(trainer)) is not None:
+                self._recover(noticed[0], 0.0, back_to=noticed[1])
             self._new_state()
         else:
             self._meet(self._pop())
@@ -179,9 +186,10 @@ class _JobRun:
             self._new_state()
         elif incident.effect is FailureEffect.MAINTENANCE:
             self._maintain(incident)
+        elif incident.effect is FailureEffect.CORRUPT:
+            self.corruptions.begin(incident, self.trainer)
         elif incident.effect is FailureEffect.TRANSIENT:
-            retry = round(self.job.costs.retry_s * NANOSECONDS)
-            if incident.lasts_ns <= retry:
+            if incident.lasts_ns <= round(self.job.costs.retry_s * NANOSECONDS):
                 self.trainer.stall(incident.lasts_ns, incident.cause)
             else:
                 self._recover(incident, self.job.costs.retry_s)
@@ -194,13 +202,17 @@ class _JobRun:
             return costs.collective_timeout_s
         return min(costs.heartbeat_s, costs.collective_timeout_s)
 
-    def _recover(self, incident: Incident, detection_s: float, *, stopped: bool = False) -> None:
-        """Comes back from a loss, however often something else breaks on the way; ``stopped``: in a start."""
-        trainer, samples = self.trainer, self.trainer.samples
+    def _recover(
+        self, incident: Incident, detection_s: float, *, stopped: bool = False, back_to: int | None = None
+    ) -> None:
+        """Comes back from a loss, however often something else breaks on the way; ``stopped``: in a start;
+        ``back_to``: the samples of the checkpoint from which, as later states are of no use.
+        """
+        trainer, samples, restart = self.trainer, self.trainer.samples, back_to is not None
         begin, interrupted = trainer.now_ns, 0
         ready_ns = self._replace(incident)
         latest, loss = incident, self._loss(incident, None, wait=not stopped)
-        plan = self._plan(loss, stopped=stopped)
+        plan = self._plan(loss, stopped=stopped, restart=restart)
         if plan.rejoins is not None:
             self._go_on(incident, plan, plan.rejoins, ready_ns, replaces=bool(loss.replaced))
             return
@@ -219,20 +231,24 @@ class _JobRun:
             detection_s = self._detection_s(again)
             ready_ns = max(ready_ns, self._replace(again))
             loss = self._loss(again, loss, wait=plan.others_wait)
-            plan = self._plan(loss, stopped=True)
+            plan = self._plan(loss, stopped=True, restart=restart)
         if plan.lost_replicas > self.members.lost:
             gone = tuple(plan.lost_replicas - self.members.lost)
-            self.members.will_come_back(Comeback(self._replaced_at(ready_ns), gone))
+            started = sum(round(phase.seconds * NANOSECONDS) for phase in self.job.costs.processes)
+            self.members.will_come_back(Comeback(self._replaced_at(ready_ns) + started, gone))
             self.members.lost = plan.lost_replicas
         at = {StateSource.CHECKPOINT: trainer.durable, StateSource.MEMORY: trainer.in_memory}
         source = at.get(plan.source, samples)
         if plan.source is StateSource.MEMORY:
             source = max(source, trainer.durable)
+        source = source if back_to is None else back_to
         trainer.in_memory = min(trainer.in_memory, source)
         trainer.resume(source, incident.cause)
+        self.corruptions.loaded(source)
         self.recoveries.append(
             Recovery(
-                *(begin, incident.cause, plan.kind, str(plan.source), trainer.now_ns),
+                *(begin, incident.cause, plan.kind, NOTHING if back_to == 0 else str(plan.source)),
+                trainer.now_ns,
                 *(samples - source, interrupted),
             )
         )
@@ -339,15 +355,15 @@ class _JobRun:
             others_wait=wait and bool(devices) and incident.effect is FailureEffect.STOP,
         )
 
-    def _plan(self, loss: Loss, *, stopped: bool = False) -> RecoveryPlan:
-        """What the policy does, or a restart where it cannot help, or where all processes are lost; those
+    def _plan(self, loss: Loss, *, stopped: bool = False, restart: bool = False) -> RecoveryPlan:
+        """What the policy does, or a ``restart`` where it cannot help, or where all processes are lost; those
         that are ``stopped`` cannot go on.
         """
-        job = self.job
-        helps = bool(loss.devices) and not (stopped and job.policy.goes_on)
-        plan = job.policy.plan(loss, job.survivors, job.costs) if helps else None
+        job, costs = self.job, self.job.costs_now(is_saved=self.trainer.durable > 0)
+        helps = bool(loss.devices) and not restart and not (stopped and job.policy.goes_on)
+        plan = job.policy.plan(loss, job.survivors, costs) if helps else None
         if plan is None:
-            plan = policy_kinds()["restart"]().plan(loss, job.survivors, job.costs)
+            plan = policy_kinds()["restart"]().plan(loss, job.survivors, costs)
         assert plan is not None, "a restart is always possible"
         return plan
 
@@ -383,7 +399,7 @@ class _JobRun:
                 if not repairs and self._hits(incident):
                     self.incidents[incident.cause, str(incident.effect)] += 1
                     self.slow.add(incident, incident.devices or self._devices(incident))
-            elif incident.effect is not FailureEffect.TRANSIENT and not repairs and self._hits(incident):
+            elif incident.effect not in _PASSING and not repairs and self._hits(incident):
                 self.incidents[incident.cause, str(incident.effect)] += 1
                 self._pass_until(max(self.trainer.now_ns, incident.at_ns), phase.name, cause)
                 return incident

@@ -27,20 +27,24 @@ RETRY = "retry"
 
 @dataclass(frozen=True, slots=True)
 class SaveRhythm:
-    """How often is saved, and what it costs.
-
-    ``every`` steps (None: never) training stands still for ``blocking_ns``; the checkpoint is complete
-    ``background_ns`` later, and steps take ``slowdown`` times as long until then. ``memory_every`` steps
-    (None: never) the state is kept in the memory of hosts as well, which takes ``memory_ns``: every step is
-    charged its share, rounded to a nanosecond.
-    """
+    """How often is saved, and what it costs."""
 
     every: int | None
+    """Steps from one checkpoint to the next; None: never."""
     blocking_ns: int
+    """How long training stands still for a checkpoint."""
     background_ns: int = 0
+    """When it is complete after that."""
     slowdown: float = 1.0
+    """Steps take so many times as long until then."""
     memory_every: int | None = None
+    """Steps after which the state is kept in the memory of hosts as well; None: never."""
     memory_ns: int = 0
+    """What that takes: every step is charged its share, rounded to a nanosecond."""
+    late_ns: int = 0
+    """Of ``blocking_ns``, the wait for the checkpoint before."""
+    keep: int | None = None
+    """Checkpoints that are kept, or all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,16 @@ class Trainer:
     def _is_saved(self) -> bool:
         return self.samples >= self.total and (self.rhythm.every is None or self._since == 0)
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether a checkpoint is written beside training."""
+        return self._background_ns > 0
+
+    @property
+    def copied(self) -> int:
+        """Samples held by the last checkpoint whose state was copied, complete or not."""
+        return self._pending if self.is_writing else self.durable
+
     def advance(self, until_ns: int) -> None:
         """Trains until a time, or until all is done; what is in flight then stays so."""
         self._wait_for_retries(until_ns)
@@ -143,6 +157,7 @@ class Trainer:
         if samples < self.samples:
             self._since, self._not_in_memory, self.replay_cause = 0, 0, cause
         self.samples = samples
+        self.durable = min(self.durable, samples)
 
     def save_now(self) -> int:
         """How long a checkpoint at this moment takes until it is complete; it counts as done."""

@@ -171,9 +171,13 @@ class OffloadSpec(Section):
             return written
         section = dict(written)
         for name, category in _CATEGORIES.items():
-            if category not in section and section.get(name) in list(_PLACES):
-                place = _PLACES[section.pop(name)]
-                section |= {} if place is None else {category: place}
+            if name not in section:
+                continue
+            if (place := section.pop(name)) not in list(_PLACES):
+                raise Refused(f"'{place}' is no place", path=name, hint="write cpu, disk, or '' for neither")
+            if category in section:
+                raise Refused(f"'{category}' is the same, and written too", path=name, hint="leave one out")
+            section |= {category: _PLACES[place]} if _PLACES[place] else {}
         return section
 
     @model_validator(mode="after")

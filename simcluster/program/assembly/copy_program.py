@@ -30,11 +30,11 @@ CHECKPOINT = "checkpoint"
 class BytesMoved:
     """Bytes that every rank moves, shape [ranks]: over a way of its host, or to its group over some axes.
 
-    An all-gather counts the bytes of the whole; the ranks of a group have equally many. ``limit`` is what a
-    copy asks for at most, in bytes/s.
+    An all-gather and a broadcast count the bytes of the whole; the ranks of a group have equally many.
+    ``limit`` is what a copy asks for at most, in bytes/s.
     """
 
-    how: HostPath | Literal["all_gather"]
+    how: HostPath | Literal["all_gather", "broadcast"]
     num_bytes: NDArray[np.int64]
     axes: tuple[str, ...] = ()
     limit: float = np.inf

@@ -115,6 +115,8 @@ def job_remarks(job: RunDocument) -> list[str]:
         if best:
             now = units.seconds(expected["interval_s"])
             lines.append(f"best to save every {units.seconds(best)} (Daly); this job saves every {now}")
+    if unnoticed := job.get("unnoticed_corruptions"):
+        lines.append(f"corruptions that nobody had noticed at the end, in what was trained: {unnoticed:,}")
     if runs := job.get("replications"):
         lines.append(f"{runs['count']:,} runs with other random draws, 95% bounds of the means:")
         lines += [f"  {name}: {_bounds(runs[key], key)}" for key, name in _REPLICATED.items()]

@@ -82,7 +82,13 @@ class CheckpointCosts:
     def whole(self) -> CheckpointContent:
         """What is loaded: what a checkpoint holds, and the frozen weights of the model."""
         built, weights_only = self.built, not self.spec.optimizer_states
-        return content_of(built.program, built.plan.vocab, weights_only=weights_only, servers=True)
+        content = content_of(built.program, built.plan.vocab, weights_only=weights_only, servers=True)
+        if self.spec.weights == "saved":
+            return content
+        made = content.without_rebuilt()
+        if len(made.tensors) == len(content.tensors):
+            raise PlanError("no weight has a master copy to be made from", path="job.checkpoints.weights")
+        return made
 
     @cached_property
     def steps(self) -> SaveSteps:
@@ -141,7 +147,7 @@ class CheckpointCosts:
         background = phases["open_s"] + writing
         # A checkpoint is written before the next one begins; training waits for it if it must.
         late = max(0.0, background - self.spec.every * step)
-        return SaveCost(self.steps.num_bytes, blocking + late, background - late, step)
+        return SaveCost(self.steps.num_bytes, blocking + late, background - late, step, late)
 
     @cached_property
     def load(self) -> LoadCost:
@@ -282,6 +288,8 @@ def _check_servers(spec: CheckpointsSpec) -> None:
             "parameter servers write from the memory that they update: what is written while workers go on "
             "is the state of no step",
         ),
+        "weights": (spec.weights == "rebuilt", "parameter servers save the keys that they have"),
+        "readers": (spec.readers == "first", "parameter servers read the keys that they have"),
         "load": (
             spec.load is not None,
             "parameter servers load what those of the same plan have saved: keys by modulo and rows of "

@@ -18,6 +18,7 @@ from simcluster.job import (
     SharedSpec,
     SourceSlices,
 )
+from simcluster.layout import base_axis
 from simcluster.number_arrays import Ints
 from simcluster.program import BytesMoved
 
@@ -44,7 +45,8 @@ class SaveSteps:
 @dataclass(frozen=True, eq=False)
 class LoadSteps:
     """What loading takes: ``spread`` brings files to all hosts where that must be, ``read`` brings what is
-    read to devices; both in turn. ``files`` [ranks] are those that every rank opens.
+    read to devices, and from these to others that hold the same; all in turn. ``files`` [ranks] are those
+    that every rank opens.
     """
 
     spread: tuple[BytesMoved, ...]
@@ -95,7 +97,11 @@ def steps_to_load(
     _check_storage(spec, cluster)
     held = content.rank_bytes
     merged = _stage_bytes(content) if spec.merged else held
-    if source is None:
+    broadcast: tuple[BytesMoved, ...] = ()
+    if spec.readers == "first":
+        read, broadcast = content.first_bytes, tuple(_broadcasts(content))
+        files, whole = (read > 0).astype(np.int64), 0
+    elif source is None:
         read, files = merged, np.ones_like(held)
         whole = int(_written(spec, content)[0].sum())
     else:
@@ -121,7 +127,7 @@ def steps_to_load(
             reads, files = (BytesMoved(HostPath.TO_NEXT_HOST, np.where(one, read, 0)),), np.zeros_like(files)
     return LoadSteps(
         spread,
-        (*reads, BytesMoved(HostPath.TO_DEVICE, to_device)),
+        (*reads, BytesMoved(HostPath.TO_DEVICE, to_device), *broadcast),
         files,
         _opening(spec, files, read),
         int(read.sum()) + sum(int(step.num_bytes.sum()) for step in spread[:1]),
@@ -195,6 +201,22 @@ def _gathers(content: CheckpointContent) -> Iterator[BytesMoved]:
             total[tensors[0].ranks] += sum(tensor.num_bytes for tensor in tensors)
     for axes, total in by_axes.items():
         yield BytesMoved("all_gather", total, axes)
+
+
+def _broadcasts(content: CheckpointContent) -> Iterator[BytesMoved]:
+    """The broadcasts that bring slices to all ranks that hold them, those over the same axes as one."""
+    mesh = content.mesh
+    by_axes: dict[tuple[str, ...], Ints] = {}
+    for tensors in content.groups():
+        tensor, size = tensors[0], sum(tensor.dtype.num_bytes(1) for tensor in tensors)
+        split = {*map(base_axis, tensor.layout.axes), content.stage_axis}
+        axes = tuple(axis for axis in mesh.names if axis not in split and mesh.size(axis) > 1)
+        if axes and not tensor.on_host:
+            slices = tensor.slices(mesh)
+            total = by_axes.setdefault(axes, np.zeros(mesh.num_ranks, dtype=np.int64))
+            total[tensor.ranks] += slices.elements[slices.part_of_rank[tensor.ranks]] * size
+    for axes, total in by_axes.items():
+        yield BytesMoved("broadcast", total, axes)
 
 
 def _spread(num_bytes: int, cluster: Cluster) -> tuple[BytesMoved, ...]:

@@ -14,14 +14,13 @@ from simcluster.job import (
     JobRecord,
     ReplicationFigures,
     StepSummary,
-    daly_interval,
-    expected_wall_time,
     figures_of_job,
     replication_document,
     replication_figures,
     run_job,
 )
 from simcluster.simulation.compose import BuiltScenario
+from simcluster.simulation.jobs.expected_goodput import expected_figures
 from simcluster.simulation.jobs.job_setup import JobPartCosts, JobSetup, setup_job
 from simcluster.simulation.jobs.spending import spent_on_job
 from simcluster.simulation.jobs.step_times import StepTimes
@@ -71,34 +70,8 @@ def _document(setup: JobSetup, record: JobRecord, times: StepTimes, busy: float)
         "steps_between_checkpoints": job.rhythm.every,
         "timed_states": len(times.times),
         **figures_of_job(record),
-        **_closed_forms(setup, record),
+        **expected_figures(setup, record.nominal),
         **spent_on_job(times.built, record, setup, busy),
-    }
-
-
-def _closed_forms(setup: JobSetup, record: JobRecord) -> dict[str, Any]:
-    """What the laws and Daly's formula say of the job, if it saves and fails by laws."""
-    rhythm, costs = setup.job.rhythm, setup.job.costs
-    if not setup.rate or rhythm.every is None:
-        return {}
-    mtbf, save = 1 / setup.rate, rhythm.blocking_ns / NANOSECONDS
-    replaced = sum(
-        setup.fleet.count(cause.component, cause.hosts_each) / cause.law.mean
-        for cause in setup.causes
-        if cause.duration is None and cause.replaces
-    )
-    detect = min(costs.heartbeat_s, costs.collective_timeout_s)
-    behind = sum(phase.seconds for phase in costs.restart)
-    restart = detect + costs.replace_s * replaced * mtbf + behind
-    interval = rhythm.every * record.nominal.step_ns / NANOSECONDS
-    return {
-        "expected": {
-            "mtbf_s": mtbf,
-            "restart_s": restart,
-            "goodput_of_restarts": 1 / expected_wall_time(interval, save, restart, mtbf),
-            "best_interval_s": daly_interval(save, mtbf) if save else None,
-            "interval_s": interval,
-        }
     }
 
 

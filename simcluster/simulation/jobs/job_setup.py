@@ -11,6 +11,7 @@ from simcluster.errors import PlanError
 from simcluster.job import (
     NANOSECONDS,
     FailureCause,
+    FailureEffect,
     Fleet,
     Incident,
     Job,
@@ -36,6 +37,9 @@ from simcluster.simulation.jobs.step_times import data_axis
 
 START_S, COMMUNICATORS_S = 270.0, 30.0
 """A start without ``job.launch``: 5 min in all, as arXiv 2410.21680 assumes; how they are cut is assumed."""
+
+HCCL_TIMEOUT_S, NCCL_TIMEOUT_S = 1836.0, 600.0
+"""Until a collective that nobody ends is given up: HCCL_EXEC_TIMEOUT, and PyTorch's default for NCCL."""
 
 HEARTBEAT_S = 40.0
 """Until a lost process is missed, where nothing says: a Kubernetes node that is not ready (its docs)."""
@@ -91,11 +95,20 @@ class JobSetup:
     @property
     def rate(self) -> float:
         """Failures per second that stop the job, in the mean."""
-        return sum(
-            self.fleet.count(cause.component, cause.hosts_each) / cause.law.mean
-            for cause in self.causes
-            if cause.duration is None
-        )
+        return sum(self.rate_of(cause) for cause in self.causes)
+
+    def rate_of(self, cause: FailureCause) -> float:
+        """Failures per second of one cause that stop the job, in the mean, those that it spreads to included.
+
+        Of transfers that are repeated, those that are given up.
+        """
+        if cause.effect is FailureEffect.SLOW:
+            return 0.0
+        stops = 1.0
+        if cause.effect is FailureEffect.TRANSIENT and cause.duration is not None:
+            stops = cause.duration.survival(self.job.costs.retry_s)
+        count = self.fleet.count(cause.component, cause.hosts_each)
+        return stops * (1 + cause.spread) * count / cause.law.mean
 
 
 def setup_job(built: BuiltScenario, nominal: StepSummary, parts: JobPartCosts) -> JobSetup:
@@ -128,13 +141,20 @@ def setup_job(built: BuiltScenario, nominal: StepSummary, parts: JobPartCosts) -
         steps=spec.steps,
         rhythm=_rhythm(spec, checkpointing, nominal),
         policy=policy,
-        costs=_costs(spec, parts, start, checkpointing.load.seconds if checkpointing else 0.0),
+        costs=_costs(
+            spec,
+            parts,
+            start,
+            checkpointing.load.seconds if checkpointing else 0.0,
+            _collective_timeout(spec, built),
+        ),
         survivors=survivors,
         devices_of_host=tuple(
             (fleet.first_devices[host], fleet.first_devices[host + 1]) for host in range(fleet.num_hosts)
         ),
         num_spares=spec.recovery.spares,
         first_start=(*start.phases, JobPhase("load", first.seconds)) if first else start.phases,
+        first_load_s=first.seconds if first else 0.0,
         key_moves=LinkKeyMoves.of(built.plan.servers, built.cluster) if built.plan.servers else None,
     )
     return JobSetup(job, fleet, causes, (*planned, *listed), maintenance, built.scenario.spec.run.seed)
@@ -239,16 +259,20 @@ def _checkpointing(spec: JobSpec, nominal: StepSummary, parts: JobPartCosts) -> 
 
 def _rhythm(spec: JobSpec, checkpointing: Checkpointing | None, nominal: StepSummary) -> SaveRhythm:
     memory = spec.recovery.in_memory
-    in_memory = (memory.every, round(memory.save * NANOSECONDS)) if memory else (None, 0)
+    memory_every = memory.every if memory else None
+    memory_ns = round(memory.save * NANOSECONDS) if memory else 0
     if checkpointing is None:
-        return SaveRhythm(None, 0, 0, 1.0, *in_memory)
+        return SaveRhythm(None, 0, memory_every=memory_every, memory_ns=memory_ns)
     save = checkpointing.save
     return SaveRhythm(
         checkpointing.every,
         round(save.blocking_s * NANOSECONDS),
         round(save.background_s * NANOSECONDS),
         max(1.0, save.step_s * NANOSECONDS / nominal.step_ns),
-        *in_memory,
+        memory_every,
+        memory_ns,
+        round(save.late_s * NANOSECONDS),
+        None if spec.checkpoints is None else spec.checkpoints.keep,
     )
 
 
@@ -257,12 +281,20 @@ def _steps_between(every: float | int, step_s: float) -> int:
     return every if isinstance(every, int) else max(1, round(every / step_s))
 
 
-def _detection_s(spec: JobSpec) -> float:
+def _collective_timeout(spec: JobSpec, built: BuiltScenario) -> float:
+    """Seconds until a collective that nobody ends is given up."""
+    if spec.recovery.collective_timeout is not None:
+        return spec.recovery.collective_timeout
+    kinds = {group.host.device.kind for group in built.cluster.groups}
+    return HCCL_TIMEOUT_S if kinds == {"ascend"} else NCCL_TIMEOUT_S
+
+
+def _detection_s(spec: JobSpec, collective_timeout: float) -> float:
     """Seconds until a lost process is missed; PlanError where launch and recovery both say it."""
     recovery, launch = spec.recovery, spec.launch
     said = launch.detection_s if launch else None
     if recovery.heartbeat is None:
-        return min(HEARTBEAT_S if said is None else said, recovery.collective_timeout)
+        return min(HEARTBEAT_S if said is None else said, collective_timeout)
     if launch and said is not None and {"node_timeout", "heartbeats"} & launch.model_fields_set:
         raise PlanError(
             "job.launch says when a lost process is noticed",
@@ -272,11 +304,13 @@ def _detection_s(spec: JobSpec) -> float:
     return recovery.heartbeat
 
 
-def _costs(spec: JobSpec, parts: JobPartCosts, first: StartUp, load_s: float) -> RecoveryCosts:
-    recovery, noticed_s = spec.recovery, _detection_s(spec)
+def _costs(
+    spec: JobSpec, parts: JobPartCosts, first: StartUp, load_s: float, collective_timeout: float
+) -> RecoveryCosts:
+    recovery, noticed_s = spec.recovery, _detection_s(spec, collective_timeout)
     return RecoveryCosts(
         heartbeat_s=noticed_s,
-        collective_timeout_s=recovery.collective_timeout,
+        collective_timeout_s=collective_timeout,
         retry_s=recovery.retry,
         abort_s=recovery.abort,
         replace_s=recovery.replace,
@@ -288,5 +322,5 @@ def _costs(spec: JobSpec, parts: JobPartCosts, first: StartUp, load_s: float) ->
         start=parts.restart or first,
         repair=Lognormal(recovery.repair, recovery.repair_shape),
         # A collective that times out first ends the processes that wait in it.
-        rejoin=parts.rejoin if noticed_s < recovery.collective_timeout else None,
+        rejoin=parts.rejoin if noticed_s < collective_timeout else None,
     )

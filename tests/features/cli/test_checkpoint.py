@@ -69,3 +69,13 @@ def test_intervals(simcluster):
     shown = simcluster("checkpoint", "interval", "--save", "40s", "--mtbf", "3.09h", "--restart", "10min")
     assert shown.code == 0 and "943 s" in shown.out and "13.1 %" in shown.out
     assert "--mtbf soon" in simcluster("checkpoint", "interval", "--save", "40s", "--mtbf", "soon").err
+
+
+def test_intervals_of_checkpoints_that_are_written_beside_training(simcluster):
+    """Saves of 1.2 s every 160 s would wait for each other where each is written for 400 s."""
+    shown = simcluster(
+        *("checkpoint", "interval", "--save", "1.2s", "--mtbf", "3h", "--restart", "10min"),
+        *("--background", "400 s"),
+    )
+    (best,) = (line for line in shown.out.splitlines() if line.startswith("least waste"))
+    assert best.split() == ["least", "waste", "400", "s", "10.8", "%"]

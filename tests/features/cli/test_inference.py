@@ -6,6 +6,7 @@ import pytest
 
 from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario
+from tests.support.marked_tables import ROOT
 from tests.support.scenario_texts import SMALL, but
 
 ANSWERING = but(
@@ -94,3 +95,12 @@ def test_answers_are_compared_by_their_own_figures(simcluster, answering, small,
     mixed = simcluster("compare", small, "other.yaml").out
     assert "some train, others answer prompts" in mixed
     assert "HFU" in mixed
+
+
+def test_the_guide_shows_what_is_printed(simcluster):
+    """Its figures were those of an older release."""
+    guide = (ROOT / "simcluster" / "guide" / "inference.md").read_text()
+    block = guide.split("$ simcluster run ", 1)[1].split("```", 1)[0]
+    scenario, shown = block.split("\n...\n", 1)
+    _, out, _ = simcluster("run", str(ROOT / scenario))
+    assert " ".join(shown.removesuffix("...\n").split()) in " ".join(out.split())

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from simcluster.errors import PlanError, ScenarioError
+from simcluster.job import SourceSlices
 from simcluster.program import build
 from simcluster.scenario import Scenario
 from simcluster.simulation import (
@@ -211,16 +212,40 @@ def test_fourteen_bytes_for_every_parameter():
     assert weights.num_bytes == 2 * parameters
 
 
+def test_weights_that_are_made_from_master_copies_are_not_saved():
+    """12 bytes for every parameter: 405B are 4.9 TB, not 5.7."""
+    shared = {"storage": {"kind": "shared"}}
+    saved, rebuilt = (price_checkpoints(costs({**shared, "weights": how})) for how in ("saved", "rebuilt"))
+    assert rebuilt.content.num_bytes * 14 == saved.content.num_bytes * 12
+    assert rebuilt.load.num_bytes == rebuilt.content.rank_bytes.sum() < saved.load.num_bytes
+    with pytest.raises(PlanError, match="no weight has a master copy"):
+        price_checkpoints(costs({**shared, "weights": "rebuilt"}, training={"precision": "fp32"})).document()
+    # Another plan can be loaded from it: weights come out of master copies, of which 4 bytes are read.
+    two, four = (content_of(build(plan_scenario(scenario({"data": n}, training=ADAM)))) for n in (2, 4))
+    slices = SourceSlices(two.without_rebuilt(), four)
+    assert slices.read_bytes.tolist() == [two.num_bytes // 14 * 16] * 4
+
+
+def test_weights_of_fp32_are_read_whole_for_bf16():
+    """Of a plan in fp32, 4 bytes for each weight and for its master copy are read, and 8 for the moments."""
+    fp32, bf16 = (
+        content_of(build(plan_scenario(scenario({"data": 2}, training=training))))
+        for training in (ADAM | {"precision": "fp32"}, ADAM)
+    )
+    slices = SourceSlices(fp32, bf16)
+    assert slices.read_bytes.tolist() == [fp32.num_bytes // 12 * 16] * 2
+
+
 ZERO_3 = {"optimizer_sharding": {"zero": 3}}
 
 
-def costs(checkpoints, **others):
+def costs(checkpoints, *, training=None, **others):
     made = scenario(
         {"data": 4, "tensor": 2},
         host="dgx-h100",
         devices=4,
         model={"layers": 8, "hidden": 1024, "heads": 8, "ffn": 4096, "vocab": 4096},
-        training=ADAM,
+        training=ADAM | (training or {}),
         **others,
     )
     data = made.spec.model_dump(mode="json", exclude_unset=True)
@@ -252,6 +277,27 @@ def test_seconds_of_a_save_to_shared_storage_by_hand():
     once = price_checkpoints(costs({"storage": shared, "remove_redundancy": True}))
     assert once.save.num_bytes == once.content.num_bytes
     assert once.save_phases["write_s"] < every.save_phases["write_s"]
+
+
+def test_the_first_of_those_that_hold_the_same_reads_it_for_all():
+    """Ranks 0 and 1, of host 0, read all over its link of 4 GB/s; the others get it by broadcasts."""
+    shared = {"storage": {"kind": "shared", "open": "0 s"}}
+    every, first = (price_checkpoints(costs({**shared, "readers": readers})) for readers in ("all", "first"))
+    content = first.content
+    assert every.load.num_bytes == content.rank_bytes.sum() >= 4 * content.num_bytes
+    assert first.load.num_bytes == content.num_bytes == content.first_bytes[:2].sum()
+    assert first.loading.files.tolist() == [1, 1, 0, 0, 0, 0, 0, 0]
+    own = content.rank_bytes.max()
+    opened = 2 / 20_000
+    before = opened + content.num_bytes / 4e9 + own / (63e9 * 0.83)
+    # A group has two ranks on each host, and so two cards of 50 GB/s.
+    assert before + own / 100e9 < first.load.seconds < before + 1.1 * own / 100e9
+    every, first = (
+        price_checkpoints(costs({**shared, "readers": readers}, **ZERO_3)) for readers in ("all", "first")
+    )
+    # All but norms is sharded over everything: each rank reads what nobody else does.
+    assert first.load.num_bytes == first.content.num_bytes
+    assert first.load.seconds == pytest.approx(every.load.seconds, rel=1e-3)
 
 
 def test_merged_checkpoints_are_gathered():
@@ -320,11 +366,13 @@ def test_failures_load_what_the_job_saved(tmp_path):
     (tmp_path / "other.json").write_text(json.dumps(saved))
     made = costs({"storage": {"kind": "shared"}, "load": {"from": "other.json", "read": "files"}}, **ZERO_3)
     data = made.spec.model_dump(mode="json", exclude_unset=True)
-    data["job"]["failures"] = {"events": [{"at": "301 s", "device": 1}]}
-    here = Scenario(Scenario.of(data).spec, None, tmp_path)
-    lost, found = simulate(here).documents["job"]["lost_s"], price_checkpoints(here)
-    assert found.load.seconds > 2 * found.reload.seconds
-    assert lost["failed device"]["load"] == pytest.approx(found.reload.seconds, abs=1e-9)
+    for at, is_saved in (("301 s", False), ("305 s", True)):
+        data["job"]["failures"] = {"events": [{"at": at, "device": 1}]}
+        here = Scenario(Scenario.of(data).spec, None, tmp_path)
+        lost, found = simulate(here).documents["job"]["lost_s"], price_checkpoints(here)
+        assert found.load.seconds > 2 * found.reload.seconds
+        loaded = found.reload if is_saved else found.load
+        assert lost["failed device"]["load"] == pytest.approx(loaded.seconds, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -368,6 +416,16 @@ def test_what_cannot_be_saved_so(checkpoints, says):
         ({"storage": {"kind": "disks"}, "writers": "first"}, "every rank has something else to write"),
         ({"storage": {"kind": "disks"}, "merged": True, "remove_redundancy": True}, "are equal"),
         ({"storage": {"kind": "replicas"}, "merged": True}, "not merged"),
+        (
+            {"storage": {"kind": "shared"}, "weights": "rebuilt", "optimizer_states": False},
+            "no master copies",
+        ),
+        ({"storage": {"kind": "disks"}, "readers": "first"}, "not in reach of all hosts"),
+        ({"storage": {"kind": "shared"}, "readers": "first", "merged": True}, "reads whole tensors"),
+        (
+            {"storage": {"kind": "shared"}, "readers": "first", "load": {"from": "a.yaml"}},
+            "another plan's checkpoint by themselves",
+        ),
         ({"storage": {"kind": "disks"}, "load": {}}, "one of the two"),
         ({"storage": {"kind": "tape"}}, "tape"),
         ({}, "storage"),

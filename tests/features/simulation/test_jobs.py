@@ -1,6 +1,7 @@
 """Jobs of scenarios: steps by states of the cluster, recoveries, replications, and what is refused."""
 
 import itertools
+import math
 
 import pytest
 
@@ -58,6 +59,50 @@ def test_a_job_without_failures_is_its_start_its_steps_and_saves():
     assert found["time_s"]["progress"] == pytest.approx(1_000_000 * found["nominal_step_s"], rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("cause", "mtbf", "restart"),
+    [
+        ({}, 18_000, 40 + 30 + 300 + 300 + 5),
+        ({"effect": "hang"}, 18_000, 600 + 30 + 300 + 5),  # found by the collective's time-out alone
+        ({"spread": 0.5}, 12_000, 675),
+        # A lognormal mean of 20 s is above 30 s with probability 0.183.
+        ({"effect": "transient", "component": "process", "lasts": "20 s", "lasts_shape": 1.0}, 98_570, 365),
+    ],
+)
+def test_what_is_expected_of_restarts(cause, mtbf, restart):
+    """40 h for each of 8 devices; found, ended, host replaced, started, loaded: the defaults."""
+    expected = document(scenario(job(failures={"causes": [DEVICE | cause]})))["expected"]
+    assert expected["mtbf_s"] == pytest.approx(mtbf, rel=1e-3)
+    assert expected["restart_s"] == pytest.approx(restart)
+
+
+@pytest.mark.parametrize("checkpoint", [{}, {"background": "200 s"}])
+def test_corruptions_cost_what_is_expected(checkpoint):
+    """Trained until it is noticed, gone back: ``(M + L + R) (e^((t + C)/M) - 1) / t``."""
+    recovery = {"checkpoint": {"every": "300 s", "save": "3 s", "load": "5 s", **checkpoint}}
+    corrupt = DEVICE | {"effect": "corrupt", "lasts": "30 min"}
+    written = job(failures={"causes": [corrupt]}, recovery=recovery, steps=1_000_000_000)
+    found = document(scenario(written), replications=8)
+    expected, goodput = found["expected"], found["replications"]["goodput"]
+    assert expected["restart_s"] == pytest.approx(30 + 300 + 300 + 5)
+    mean = 18_000
+    by_hand = 300 / (mean + 1800 + 635) / math.expm1(303 / mean)
+    assert expected["goodput_of_restarts"] == pytest.approx(by_hand, rel=1e-4)
+    assert goodput["mean"] == pytest.approx(by_hand, abs=2 * (goodput["high"] - goodput["mean"]))
+
+
+def test_what_is_expected_with_checkpoints_in_the_background():
+    """They are no more frequent than they are written, and a failure loses those that are not complete."""
+    checkpoint = {"every": "300 s", "save": "1 s", "load": "5 s", "background": "400 s"}
+    recovery = {"checkpoint": checkpoint}
+    expected = document(scenario(job(failures={"causes": [DEVICE]}, recovery=recovery)))["expected"]
+    assert expected["best_interval_s"] == 400
+    mean, cycle = 18_000, 401 / 18_000
+    assert expected["goodput_of_restarts"] == pytest.approx(
+        300 / mean / math.exp((675 + 300) / mean) / math.expm1(cycle), rel=1e-4
+    )
+
+
 def test_a_listed_failure_and_its_recovery_are_in_the_timeline():
     events = [{"at": "10 min", "host": 1, "cause": "power supply"}]
     found = document(scenario(job(failures={"events": events})))
@@ -85,6 +130,26 @@ def test_it_is_said_once_when_a_lost_process_is_noticed():
     recovery = {"heartbeat": "10 s", "checkpoint": CHECKPOINT}
     with pytest.raises(PlanError, match="says when a lost process is noticed"):
         document(scenario(job(recovery=recovery, launch={"method": "msrun", "node_timeout": "100 s"})))
+
+
+def test_a_hang_is_found_by_the_time_out_of_the_devices_collectives():
+    """HCCL_EXEC_TIMEOUT on Ascend, PyTorch's for NCCL elsewhere."""
+    hang = {"events": [{"at": "10 min", "host": 1, "effect": "hang", "cause": "hang"}]}
+    for use, seconds in (("cpu-server", 600.0), ("dgx-h100", 600.0), ("atlas-800t-a2", 1836.0)):
+        data = scenario(job(failures=hang), mesh={"data": 8, "tensor": 2}).spec.model_dump(
+            mode="json", exclude_unset=True
+        )
+        data["cluster"] = {"use": use, "hosts": 8 if use == "cpu-server" else 2}
+        assert document(Scenario.of(data))["lost_s"]["hang"]["detect"] == pytest.approx(seconds), use
+
+
+def test_a_host_that_hangs_is_replaced_if_that_is_written():
+    """It was kept, whatever was written."""
+    hang = {"at": "10 min", "host": 1, "effect": "hang", "cause": "hang"}
+    for replaces in (None, False, True):
+        written = hang if replaces is None else hang | {"replaces": replaces}
+        lost = document(scenario(job(failures={"events": [written]})))["lost_s"]["hang"]
+        assert ("replace" in lost) == bool(replaces)
 
 
 def test_a_host_that_is_late_is_so_once():
@@ -208,6 +273,11 @@ def test_a_launch_and_checkpoints_give_their_costs():
         ),
         (job(recovery={"policy": "spare", "checkpoint": CHECKPOINT}), {}, "no spare hosts"),
         (
+            job(recovery={"policy": "memory", "memory": {"copies": 5}, "checkpoint": CHECKPOINT}),
+            {},
+            "4 hosts cannot keep 5 copies",
+        ),
+        (
             job(recovery={"policy": "relocate", "spares": 1, "checkpoint": CHECKPOINT}),
             {},
             "4 hosts, and 1 others",
@@ -240,6 +310,26 @@ def test_impossible_jobs_are_refused(written, changes, message):
         ({"failures": {"causes": [DEVICE | {"effect": "slow"}]}}, "effect slow needs it"),
         ({"failures": {"causes": [DEVICE | {"factor": 0.5}]}}, "for effect slow"),
         ({"failures": {"events": [{"at": "1 s"}]}}, "what fails"),
+        ({"failures": {"events": [{"at": "1 s", "hosts": [1, 1]}]}}, "a host is listed twice"),
+        (
+            {"failures": {"causes": [DEVICE | {"component": "link", "effect": "corrupt", "lasts": "1 h"}]}},
+            "a link computes nothing",
+        ),
+        (
+            {
+                "failures": {
+                    "causes": [DEVICE | {"effect": "slow", "factor": 0.5, "lasts": "1 h", "replaces": True}]
+                }
+            },
+            "a slow device stays in the job",
+        ),
+        (
+            {
+                "launch": {"method": "msrun", "recovery": True},
+                "checkpoints": {"every": 10, "keep": 1, "storage": {"kind": "shared"}},
+            },
+            "needs two checkpoints",
+        ),
         (
             {"failures": {"maintenance": [{"at": "1 h", "lasts": "2 h", "every": "1 h"}]}},
             "before this one is over",

@@ -8,6 +8,7 @@ import pytest
 
 from simcluster.cluster import HostPath
 from simcluster.collectives import copy_time
+from simcluster.errors import ScenarioError
 from simcluster.model import MemoryPlace
 from simcluster.simulation import simulate
 from simcluster.simulation.compose.build import build_scenario
@@ -80,3 +81,17 @@ def test_every_name_of_mindspores_offload_config():
 def test_mindspores_ratio_is_of_the_automatic_mode():
     spec = scenario({"auto_offload": True, "hbm_ratio": 0.9, "max_device_memory": "1 GiB"}).spec
     assert (spec.parallel.offload.auto, spec.parallel.offload.hbm_ratio) == (True, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        # It was called an unknown key.
+        ({"offload_param": "nvme"}, "offload_param: 'nvme' is no place; write cpu, disk, or '' for neither"),
+        ({"offload_checkpoint": True}, "offload_checkpoint: 'True' is no place"),
+        ({"offload_param": "cpu", "parameters": "disk"}, "offload_param: 'parameters' is the same"),
+    ],
+)
+def test_mindspores_places_that_are_refused(written, says):
+    with pytest.raises(ScenarioError, match=says):
+        scenario(written)

@@ -98,3 +98,19 @@ def test_llama3_preset_gives_its_published_counts():
 def test_presets_name_their_sources(preset):
     spec = FailuresSpec.sourced(preset)
     assert spec.title and spec.causes
+
+
+def test_times_of_no_length():
+    """A mean of 0 s had no logarithm."""
+    for sigma in (0.0, 1.0):
+        law = Lognormal(0.0, sigma)
+        assert law.lifetimes(2, np.random.default_rng(0)).tolist() == [0.0, 0.0]
+        assert law.survival(1.0) == 0.0
+
+
+@pytest.mark.parametrize("sigma", [1.0, 0.3])
+def test_the_share_of_times_that_are_longer(sigma):
+    law = Lognormal(20.0, sigma)
+    times = law.lifetimes(100_000, np.random.default_rng(0))
+    assert law.survival(30.0) == pytest.approx(np.mean(times > 30.0), abs=0.005)
+    assert (Lognormal(30.0, 0.0).survival(30.0), Lognormal(31.0, 0.0).survival(30.0)) == (0.0, 1.0)

@@ -27,6 +27,15 @@ def test_the_best_interval_is_the_best(save, mean, restart):
         assert expected_wall_time(best * factor, save, restart, mean) >= least * (1 - 1e-9)
 
 
+@given(SAVES, MEANS, st.floats(0, 1000))
+def test_the_best_interval_is_no_shorter_than_a_checkpoint_takes_to_be_written(save, mean, background):
+    best = best_interval(save, mean, background)
+    least = expected_wall_time(best, save, 0.0, mean, background)
+    assert best >= min(background, mean)
+    for factor in (0.5, 0.9, 0.99, 1.01, 1.1, 2):
+        assert expected_wall_time(best * factor, save, 0.0, mean, background) >= least * (1 - 1e-9)
+
+
 @given(st.floats(0.1, 10), st.floats(1e4, 1e7))
 def test_formulas_come_near_it_where_failures_are_rare(save, mean):
     best = best_interval(save, mean)
@@ -39,3 +48,5 @@ def test_waste_to_first_order():
     first_order = save / interval + (interval / 2 + restart) / mean
     assert expected_waste(interval, save, restart, mean) == pytest.approx(first_order, rel=0.01)
     assert expected_waste(1e9, save, restart, 1e3) == 1.0
+    beside = save / interval + (interval / 2 + restart + 300.0) / mean
+    assert expected_waste(interval, save, restart, mean, 300.0) == pytest.approx(beside, rel=0.01)

@@ -1,7 +1,8 @@
 """Runs of small jobs, by hand and against closed forms."""
 
 import math
-from itertools import pairwise
+from dataclasses import replace
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.errors import PlanError
-from simcluster.job import SaveRhythm, StepSummary, expected_wall_time
-from simcluster.job.failures import FailureEffect, Incident, PlannedMaintenance
+from simcluster.job import SaveRhythm, StepSummary, Survivors, expected_wall_time
+from simcluster.job.failures import FailureEffect, Incident, Lognormal, PlannedMaintenance
 from simcluster.job.figures import figures_of_job, goodput_of
 from simcluster.job.timeline import JobLedger, Trainer
 from tests.support.jobs import SECOND, cause, job, ran, step_of, stop
@@ -53,6 +54,15 @@ def test_a_step_and_a_save_that_are_cut_are_lost():
     assert ran(job(30), [stop(207)]).recoveries[0].lost_samples == 1000
 
 
+@pytest.mark.parametrize("first_load", [0.0, 7.0])
+def test_a_failure_before_the_first_checkpoint_loads_what_the_start_does(first_load):
+    """At 47 s nothing is saved: the job begins anew, from nothing or from another job's checkpoint."""
+    own = replace(job(30), first_load_s=first_load)
+    record = ran(own, [stop(47)])
+    assert record.end_ns == (300 + 15 + 47 + RESTART - 10 + first_load) * SECOND
+    assert seconds(record, "load") == first_load
+
+
 def test_a_replica_loses_the_cut_step_alone():
     record = ran(job(30, policy="replica"), [stop(247)])
     assert record.end_ns == (300 + 15 + 7 + RESTART - 10 + 1) * SECOND
@@ -80,6 +90,15 @@ def test_hot_spares_save_replacement_and_start_until_there_are_none():
     assert seconds(record, "wait for a host") > 0
 
 
+def test_a_process_that_fails_takes_a_spare_if_one_is_ready():
+    """It was swapped for nothing where all spares were in use."""
+    software = stop(460, host=1, cause="software", component="process", devices=(1,), replaces=False)
+    own = job(60, policy="spare", num_spares=1)
+    assert [each.policy for each in ran(own, [software]).recoveries] == ["spare"]
+    used = ran(own, [stop(247), software])
+    assert [each.policy for each in used.recoveries] == ["spare", "restart"]
+
+
 def test_memory_goes_back_to_the_last_copy_in_a_neighbour():
     rhythm = SaveRhythm(10, 5 * SECOND, memory_every=1, memory_ns=SECOND)
     record = ran(job(30, policy="memory", rhythm=rhythm), [stop(247)])
@@ -89,6 +108,20 @@ def test_memory_goes_back_to_the_last_copy_in_a_neighbour():
     assert [each.policy for each in pair.recoveries] == ["restart"]
 
 
+def test_hosts_keep_copies_as_gemini_places_them():
+    """Two of 16 hosts at once are recovered from memory with a probability of 93.3 %; no host is alone."""
+    pairs = list(combinations(range(16), 2))
+    kept = sum(Survivors((), (), tuple(range(16))).keep_memory(pair) for pair in pairs)
+    assert kept / len(pairs) == pytest.approx(0.933, abs=5e-4)
+    odd = Survivors((), (), tuple(range(17)))
+    assert all(odd.keep_memory((host,)) for host in range(17))
+    # Hosts 14, 15 and 16 are a ring, in which every two neighbours hold all copies of one state.
+    lost = [pair for pair in combinations(range(12, 17), 2) if not odd.keep_memory(pair)]
+    assert lost == [(12, 13), (14, 15), (14, 16), (15, 16)]
+    three = Survivors((), (), tuple(range(8)), memory_copies=3)
+    assert not three.keep_memory((5, 6, 7)) and three.keep_memory((4, 5, 7))
+
+
 def test_a_shrunk_job_goes_on_and_grows_back():
     record = ran(job(60, policy="shrink"), [stop(247)])
     paces = [(each.step_ns // SECOND, each.samples) for each in record.ledger.intervals]
@@ -96,6 +129,9 @@ def test_a_shrunk_job_goes_on_and_grows_back():
     assert record.recoveries[0].lost_samples == 0
     assert seconds(record, "grow back") == 1
     assert seconds(record, "slower steps") > 0
+    # Without it from 247 + 40 + 10 + 5 s on; its host is there 15 s later, its process 20 s after that.
+    less = record.ledger.intervals[1]
+    assert (less.start_ns, less.end_ns) == (302 * SECOND, 342 * SECOND)
 
 
 def test_a_job_that_moves_leaves_slow_devices_behind():
@@ -173,6 +209,16 @@ def test_mean_time_is_dalys(every):
     assert np.mean(times) == pytest.approx(expected, abs=3.5 * np.std(times) / math.sqrt(60))
 
 
+@pytest.mark.parametrize("background", [40, 150, 450])
+def test_mean_time_with_checkpoints_in_the_background(background):
+    """A failure loses what a checkpoint that is not complete holds, too; saves wait for each other."""
+    mtbf, steps = 3000.0, 3000
+    own = job(steps, rhythm=SaveRhythm(30, 15 * SECOND, background * SECOND))
+    times = [ran(own, causes=[cause(4 * mtbf)], seed=seed).end_ns / SECOND for seed in range(60)]
+    expected = steps * 10.0 * expected_wall_time(300.0, 15.0, RESTART, mtbf, background)
+    assert np.mean(times) == pytest.approx(expected, abs=3.5 * np.std(times) / math.sqrt(60))
+
+
 def test_a_job_that_never_ends_is_refused():
     with pytest.raises(PlanError, match="break faster than the job recovers"):
         ran(job(10, every=10), causes=[cause(4 * 8.0)])
@@ -201,6 +247,7 @@ def test_every_nanosecond_is_counted_once(policy, seed, every, background, mean,
         cause(4 * mean),
         cause(3 * mean, name="slow", effect=FailureEffect.SLOW, factor=0.7, duration=cause(200.0).law),
         cause(5 * mean, name="hang", effect=FailureEffect.HANG, replaces=False),
+        cause(9 * mean, name="wrong", effect=FailureEffect.CORRUPT, duration=Lognormal(300.0, 1.0)),
         cause(mean, name="link", effect=FailureEffect.TRANSIENT, replaces=False, duration=cause(15.0).law),
     ]
     maintenance = [PlannedMaintenance(400 * SECOND, 2000 * SECOND, 60 * SECOND)]

@@ -19,17 +19,18 @@ def rows_text(title: str, rows: Sequence[tuple[str, str]], *, colour: bool = Fal
     return render_text(Group(Text(title, "bold"), table), width=screen_width(None), colour=colour)
 
 
-def interval_text(save: str, mtbf: str, restart: str, *, colour: bool = False) -> str:
+def interval_text(save: str, mtbf: str, restart: str, background: str, *, colour: bool = False) -> str:
     """Intervals by formula, and the part of the time that each wastes; ScenarioError for no times."""
     cost, mean, again = _time("--save", save), _time("--mtbf", mtbf), _time("--restart", restart)
+    beside = _time("--background", background)
     if not cost or not mean:
         raise ScenarioError("--save and --mtbf are longer than no time")
     rows = [
-        (name, units.seconds(length), units.percent(expected_waste(length, cost, again, mean)))
+        (name, units.seconds(length), units.percent(expected_waste(length, cost, again, mean, beside)))
         for name, length in (
             ("Young 1974", young_interval(cost, mean)),
             ("Daly 2006", daly_interval(cost, mean)),
-            ("least waste", best_interval(cost, mean)),
+            ("least waste", best_interval(cost, mean, beside)),
         )
     ]
     columns = [Column("Interval of work"), Column("save every", quantity=True), Column("lost", quantity=True)]

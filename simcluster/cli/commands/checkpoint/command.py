@@ -203,10 +203,13 @@ def interval(
     restart: Annotated[
         str, typer.Option(metavar="TIME", help="Time from a failure until training continues.")
     ] = "0 s",
+    background: Annotated[
+        str, typer.Option(metavar="TIME", help="How long a checkpoint is then written beside training.")
+    ] = "0 s",
 ) -> ExitCode:
     """Show how often to save: Young's and Daly's intervals, the best one, and what each loses."""
     from simcluster.cli.commands.checkpoint.checkpoint_text import interval_text
     from simcluster.cli.output.terminal import has_colour, print_result
 
-    print_result(interval_text(save, mtbf, restart, colour=has_colour()), drawn=True)
+    print_result(interval_text(save, mtbf, restart, background, colour=has_colour()), drawn=True)
     return ExitCode.DONE

@@ -12,16 +12,19 @@ from simcluster.job.recovery.recovery_policy import Loss, RecoveryPlan, Recovery
 class Memory(RecoveryPolicy):
     """Every host keeps a copy of its own and of its neighbours' state in its memory (Gemini, SOSP 2023).
 
-    What is lost is read from there, as long as one host of each group of neighbours is left.
+    What is lost is read from there, as long as one host that keeps a copy of it is left.
     """
 
     kind: ClassVar[str] = "memory"
     is_exact: ClassVar[bool] = True
 
     def refusal(self, survivors: Survivors, num_spares: int | None) -> str:
-        """A second host is needed for a second copy."""
-        if max(survivors.host_of, default=0) == 0:
+        """There must be a host for every copy."""
+        num_hosts = max(survivors.host_of, default=0) + 1
+        if num_hosts == 1:
             return "one host alone has no neighbour that could keep a copy of its state"
+        if survivors.memory_copies > num_hosts:
+            return f"{num_hosts} hosts cannot keep {survivors.memory_copies} copies of a state"
         return ""
 
     def plan(self, loss: Loss, survivors: Survivors, costs: RecoveryCosts) -> RecoveryPlan | None:

@@ -12,7 +12,8 @@ from simcluster.job.recovery.recovery_policy import Loss, RecoveryPlan, Recovery
 class Spare(RecoveryPolicy):
     """Spare hosts run their processes already: nothing is replaced or started, only communicators are made.
 
-    All processes stay; the state is read from the last full checkpoint.
+    All other processes stay; the state is read from the last full checkpoint. Where only a process fails, a
+    spare takes its place, too; it starts again and is a spare itself.
     """
 
     kind: ClassVar[str] = "spare"
@@ -23,8 +24,8 @@ class Spare(RecoveryPolicy):
         return "" if num_spares else "there are no spare hosts; write job.recovery.spares: 1"
 
     def plan(self, loss: Loss, survivors: Survivors, costs: RecoveryCosts) -> RecoveryPlan | None:
-        """Swap, communicators and load; None while fewer spares stand ready than hosts are lost."""
-        if loss.num_spares is not None and loss.num_spares < len(loss.replaced):
+        """Swap, communicators and load; None while fewer spares stand ready than hosts lost processes."""
+        if loss.num_spares is not None and loss.num_spares < len(loss.hosts):
             return None
         phases = (JobPhase("swap", costs.swap_s), *costs.communicators, JobPhase("load", costs.load_s))
         return RecoveryPlan(self.kind, StateSource.CHECKPOINT, waits_for_hosts=False, phases=phases)
