@@ -24,6 +24,7 @@ from simcluster.plan.optimizer.sparse_gradients import (
 )
 from simcluster.plan.optimizer.update_decomposition import decompose_updates
 from simcluster.plan.optimizer.weight_matrices import matrices_of
+from simcluster.plan.optimizer.whole_parameters import whole_parameters
 
 __all__ = [
     "OptimizerPlan",
@@ -43,4 +44,5 @@ __all__ = [
     "sparse_parameters",
     "use_sparse_gradients",
     "whole_name",
+    "whole_parameters",
 ]
