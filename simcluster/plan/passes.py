@@ -252,7 +252,16 @@ class Passes:
             )
             if not sharding.weights:
                 yield Pass("cast_fp8_once_per_step", partial(cast_once_per_step))
-        yield Pass("accumulate", partial(self._accumulate, sharding=sharding))
+        yield Pass(
+            "accumulate",
+            partial(
+                _accumulate,
+                framework=self.framework,
+                compute=self.numerics.compute,
+                sharding=sharding,
+                mesh=self.placement.mesh,
+            ),
+        )
         if self.numerics.cast:
             yield Pass("cast_weights", partial(cast_weights))
         if self.numerics.cast_whole:
@@ -260,13 +269,6 @@ class Passes:
                 "cast_whole_weights",
                 partial(_cast_whole_weights, sharding=sharding, mesh=self.placement.mesh),
             )
-
-    def _accumulate(self, graph: Graph, sharding: ShardingChoice) -> Graph:
-        """The graph with additions of gradients: one that is scattered first is added by the scatter."""
-        families, compute = self.framework.accumulate, self.numerics.compute
-        casts, mesh = self.framework.gradient_casts, self.placement.mesh
-        alone = whole_parameters(graph, sharding, DType.FP32, mesh) if sharding.gradients else None
-        return accumulate(graph, families, compute, casts=casts, chosen=alone)
 
     def _again(self, sharding: ShardingChoice) -> Iterator[Pass]:
         """What is computed or cast once more for the backward."""
@@ -301,6 +303,14 @@ class Passes:
         """The axes along which ranks may keep parts of what is the same on all of them."""
         other = (*self.placement.batch_axes, self.placement.stage_axis)
         return tuple(axis for axis in self.placement.mesh.names if axis not in other)
+
+
+def _accumulate(
+    graph: Graph, framework: FrameworkSpec, compute: DType, sharding: ShardingChoice, mesh: Mesh
+) -> Graph:
+    """The graph with additions of gradients: one that is scattered first is added by the scatter."""
+    alone = whole_parameters(graph, sharding, DType.FP32, mesh) if sharding.gradients else None
+    return accumulate(graph, framework.accumulate, compute, casts=framework.gradient_casts, chosen=alone)
 
 
 def _cast_whole_weights(graph: Graph, sharding: ShardingChoice, mesh: Mesh) -> Graph:

@@ -22,9 +22,9 @@ from simcluster.plan.optimizer.sparse_gradients import (
     sparse_parameters,
     use_sparse_gradients,
 )
+from simcluster.plan.optimizer.unsharded_parameters import whole_parameters
 from simcluster.plan.optimizer.update_decomposition import decompose_updates
 from simcluster.plan.optimizer.weight_matrices import matrices_of
-from simcluster.plan.optimizer.whole_parameters import whole_parameters
 
 __all__ = [
     "OptimizerPlan",

@@ -31,7 +31,7 @@ from simcluster.plan.optimizer.fsdp_units import TiedCopy, add_unit_gathers
 from simcluster.plan.optimizer.optimizer_plan import OptimizerPlan as OptimizerPlan
 from simcluster.plan.optimizer.optimizer_plan import WrittenReduction as WrittenReduction
 from simcluster.plan.optimizer.optimizer_plan import check_parameter_groups
-from simcluster.plan.optimizer.whole_parameters import spared_parameters
+from simcluster.plan.optimizer.unsharded_parameters import spared_parameters
 from simcluster.plan.redistribution import (
     Redistribution,
     RedistributionPlanner,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from simcluster.model import Phase
 from simcluster.model.operators.cast import Cast
 from simcluster.plan.autodiff.gradient_accumulation import accumulate
-from simcluster.plan.optimizer.whole_parameters import whole_parameters
+from simcluster.plan.optimizer.unsharded_parameters import whole_parameters
 from simcluster.plan.precision.weight_casts import cast_chosen_weights, recast_in_backward
 from simcluster.plan.spec.optimizer_sharding import ShardingChoice
 from simcluster.work import DType
