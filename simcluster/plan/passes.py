@@ -8,17 +8,25 @@ from functools import partial
 from simcluster.deferred_dataclass import dataclass
 from simcluster.layout import Layout, Mesh
 from simcluster.model import Graph, Rules
-from simcluster.plan.autodiff import ALL, accumulate, differentiate, split_backward
+from simcluster.plan.autodiff import accumulate, differentiate, split_backward
 from simcluster.plan.execution import fuse
 from simcluster.plan.fine_tuning import add_adapters, freeze
 from simcluster.plan.offload import offload, place_offloaded_state, place_on_hosts
-from simcluster.plan.optimizer import OptimizerPlan, clip, decompose_updates, optimize, use_sparse_gradients
+from simcluster.plan.optimizer import (
+    OptimizerPlan,
+    clip,
+    decompose_updates,
+    optimize,
+    use_sparse_gradients,
+    whole_parameters,
+)
 from simcluster.plan.overlap import chunk_collectives
 from simcluster.plan.pass_list import Pass, PassList
 from simcluster.plan.pipeline import VirtualStages, has_split_backward, place, spread_vocabulary
 from simcluster.plan.plan import PipelinePlan, Placement
 from simcluster.plan.precision import (
     Numerics,
+    cast_chosen_weights,
     cast_once_per_step,
     cast_per_use,
     cast_weights,
@@ -48,6 +56,7 @@ from simcluster.plan.spec import (
 from simcluster.plan.strategies import Strategies
 from simcluster.plan.subgraphs import assign_backward_to_subgraphs, assign_subgraphs
 from simcluster.plan.switches import WeightCopies
+from simcluster.work import DType
 
 
 def sequence_passes(ways: int, slices: int, axis: str, *, ring: bool, masked: bool = False) -> Iterator[Pass]:
@@ -243,12 +252,23 @@ class Passes:
             )
             if not sharding.weights:
                 yield Pass("cast_fp8_once_per_step", partial(cast_once_per_step))
-        # A gradient that is scattered first is added to its buffer by the scatter.
-        families = ALL if sharding.gradients else self.framework.accumulate
-        compute, casts = self.numerics.compute, self.framework.gradient_casts
-        yield Pass("accumulate", partial(accumulate, families=families, compute=compute, casts=casts))
+        yield Pass(
+            "accumulate",
+            partial(
+                _accumulate,
+                framework=self.framework,
+                compute=self.numerics.compute,
+                sharding=sharding,
+                mesh=self.placement.mesh,
+            ),
+        )
         if self.numerics.cast:
             yield Pass("cast_weights", partial(cast_weights))
+        if self.numerics.cast_whole:
+            yield Pass(
+                "cast_whole_weights",
+                partial(_cast_whole_weights, sharding=sharding, mesh=self.placement.mesh),
+            )
 
     def _again(self, sharding: ShardingChoice) -> Iterator[Pass]:
         """What is computed or cast once more for the backward."""
@@ -273,7 +293,8 @@ class Passes:
                     router=self.sharder,
                 ),
             )
-        if self.numerics.cast and self.framework.weights is WeightCopies.CAST_TWICE:
+        casts = self.numerics.cast or self.numerics.cast_whole
+        if casts and self.framework.weights is WeightCopies.CAST_TWICE:
             yield Pass("cast_weights_again", partial(recast_in_backward))
         if sharding.weights and self.numerics.fp8 is not None:
             yield Pass("cast_fp8_per_use", partial(cast_per_use))
@@ -282,6 +303,19 @@ class Passes:
         """The axes along which ranks may keep parts of what is the same on all of them."""
         other = (*self.placement.batch_axes, self.placement.stage_axis)
         return tuple(axis for axis in self.placement.mesh.names if axis not in other)
+
+
+def _accumulate(
+    graph: Graph, framework: FrameworkSpec, compute: DType, sharding: ShardingChoice, mesh: Mesh
+) -> Graph:
+    """The graph with additions of gradients: one that is scattered first is added by the scatter."""
+    alone = whole_parameters(graph, sharding, DType.FP32, mesh) if sharding.gradients else None
+    return accumulate(graph, framework.accumulate, compute, casts=framework.gradient_casts, chosen=alone)
+
+
+def _cast_whole_weights(graph: Graph, sharding: ShardingChoice, mesh: Mesh) -> Graph:
+    """The graph whose parameters that are not sharded are fp32 and cast for use, as the shards of others."""
+    return cast_chosen_weights(graph, whole_parameters(graph, sharding, DType.FP32, mesh))
 
 
 def _recompute_layers(graph: Graph, spec: RecomputeSpec, *, needed: bool = False) -> Graph:

@@ -91,6 +91,7 @@ from simcluster.plan.subgraphs import (
     find_boundary_constraints,
     subgraph_refusal,
 )
+from simcluster.plan.switches import SavedActivations
 
 
 class StrategyPlanner(PlanValues):
@@ -182,7 +183,8 @@ class StrategyPlanner(PlanValues):
         cost, pads = movement_cost(self.cluster, mesh, self.algorithms), self.parallel.pads
         how = self.parallel.redistribution
         router = RedistributionPlanner(mesh, cost, pads=pads)
-        sharder = RedistributionPlanner(mesh, cost, how.infers, how.exchanges, pads)
+        as_read = self.framework.saved_activations is SavedActivations.AS_READ
+        sharder = RedistributionPlanner(mesh, cost, how.infers, how.exchanges, pads, as_read)
         strategies = self._strategies(forward.graph, subgraphs, placement, sharder)
         check_slices(pipeline.slices, forward.graph, sharding, pieces=bool(subgraphs))
         optimizer = self._optimizer(numerics, sharding, placement.batch_axes)

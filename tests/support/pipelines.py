@@ -170,6 +170,6 @@ def plan_of(
             batches or MicroBatches("", (1,)),
             overlapped=overlapped,
         ),
-        numerics=Numerics(DType.FP32, DType.FP32, DType.FP32, None, False, None),
+        numerics=Numerics(DType.FP32, DType.FP32, DType.FP32, None, False, False, None),
         strategies=Strategies({}, {}),
     )

@@ -271,7 +271,8 @@ class _Assembly:
         """Writes the padded vocabulary where the framework profile would pad to something else."""
         facts = self.facts
         multiple, vocab = facts.get("vocabulary_multiple"), facts.get("model.vocab")
-        name = self.data.get("framework", "ideal")
+        profile = self.data.get("framework", "ideal")
+        name = str(profile["use"] if isinstance(profile, dict) else profile)
         if not (multiple and vocab and self.ways and name in FrameworkSpec.entries()):
             return
         tensor = facts.get("tensor", 1)

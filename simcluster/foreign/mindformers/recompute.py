@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from simcluster.document import matches
@@ -40,24 +41,26 @@ _MEANINGS: Mapping[str, Meaning] = {
 
 def recompute_meaning(name: str) -> Meaning | None:
     """What a setting of the section means; None if it is none of them."""
-    if name.startswith(f"{SECTION}select_recompute."):
-        return _selected
+    for fact in ("select", "select_comm"):
+        if name.startswith(f"{SECTION}{fact}_recompute."):
+            return partial(_selected, fact=fact)
     return _MEANINGS.get(name)
 
 
-def _selected(facts: Facts, flag: Flag) -> None:
+def _selected(facts: Facts, flag: Flag, *, fact: str) -> None:
     """One operator of several, with the layers where it is recomputed."""
-    before = facts.get("select")
-    pattern = flag.name.removeprefix(f"{SECTION}select_recompute.")
-    facts.replace("select", {**(before if isinstance(before, dict) else {}), pattern: flag.value}, flag)
+    before = facts.get(fact)
+    pattern = flag.name.removeprefix(f"{SECTION}{fact}_recompute.")
+    facts.replace(fact, {**(before if isinstance(before, dict) else {}), pattern: flag.value}, flag)
 
 
 def state_mindformers_recompute(facts: Facts) -> None:
     """Whole layers, of all stages or of each, and chosen operators of the others."""
     layers = _layers(facts)
+    _state_gathers(facts, layers)
     operators = () if layers == "all" else tuple(dict.fromkeys(_operators(facts)))
     if not layers and not operators:
-        for name in ("select", "select_comm", "collectives", "gathers", "slice"):
+        for name in ("select", "collectives", "gathers", "slice"):
             if name in facts.known and not facts.is_listed(facts.flag(name)):
                 facts.effectless(facts.flag(name), "nothing is recomputed")
         return
@@ -74,9 +77,30 @@ def state_mindformers_recompute(facts: Facts) -> None:
     if layers and not operators:
         why = "whole layers are recomputed" if facts.get("select") else "off"
         facts.drop_effectless(("select",), why)
-    facts.drop_effectless(("select_comm",), "what is gathered in front of an operator is not kept")
     flag = facts.flag("recompute" if layers else "select")
     facts.say("parallel.recompute", Alternatives((section,)), flag)
+
+
+def _state_gathers(facts: Facts, layers: Any) -> None:
+    """Whether what is gathered in front of products is kept for the backward, or gathered again."""
+    chosen = facts.get("select_comm")
+    values = list(chosen.values()) if isinstance(chosen, dict) else [chosen]
+    if not any(values):
+        facts.drop_effectless(("select_comm",), "off")
+    elif layers == "all":
+        facts.drop_effectless(("select_comm",), "whole layers are recomputed")
+    elif not facts.get("sequence_parallel"):
+        facts.drop_effectless(("select_comm",), "nothing is gathered in front of an operator")
+    else:
+        flag = facts.drop("select_comm")
+        if all(value is True or (isinstance(value, list) and _are_names(value)) for value in values):
+            facts.replace("framework", {"use": "mindformers", "saved_activations": "as_made"}, flag)
+        else:
+            facts.unsupported(flag, "in chosen layers; what is gathered is kept in all layers")
+
+
+def _are_names(value: list[Any]) -> bool:
+    return all(isinstance(name, str) for name in value)
 
 
 def _layers(facts: Facts) -> Any:

@@ -8,11 +8,23 @@ kernel: what it receives is added on arrival, in the format in which it was sent
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Literal
 
-from simcluster.model import Accumulate, Block, Cast, Graph, Node, Operator, Phase, Role, TensorType, Value
+from simcluster.model import (
+    Accumulate,
+    Block,
+    Cast,
+    Graph,
+    Instance,
+    Node,
+    Operator,
+    Phase,
+    Role,
+    TensorType,
+    Value,
+)
 from simcluster.work import DType
 
 ALL: Literal["all"] = "all"
@@ -20,22 +32,41 @@ ALL: Literal["all"] = "all"
 
 
 def accumulate(
-    graph: Graph, families: Literal["all"] | Collection[str], compute: DType, *, casts: bool = False
+    graph: Graph,
+    families: Literal["all"] | Collection[str],
+    compute: DType,
+    *,
+    casts: bool = False,
+    chosen: Mapping[str, frozenset[str]] | None = None,
 ) -> Graph:
     """The graph in which only operators of ``families`` accumulate gradients in their own kernel.
 
     Gradients of all others are in ``compute`` until they are added, or with ``casts`` until they are cast to
-    their buffer's format, which is added then.
+    their buffer's format, which is added then. ``chosen``: instance -> the parameters of its block that this
+    is about, if not about all: those whose gradients are not scattered, which adds them.
     """
     if families == ALL:
         return graph
-    return graph.with_blocks(
-        {name: _accumulating(block, families, compute, casts) for name, block in graph.blocks.items()}
+    if chosen is None:
+        return graph.with_blocks(
+            {
+                name: _accumulating(block, block.parameters, families, compute, casts)
+                for name, block in graph.blocks.items()
+            }
+        )
+
+    def rewrite(block: Block, instance: Instance) -> Block:
+        return _accumulating(block, chosen[instance.name], families, compute, casts)
+
+    return graph.specialised(
+        chosen, rewrite, lambda names, every: f" adds {' '.join(sorted(names))}" if len(every) > 1 else ""
     )
 
 
-def _accumulating(block: Block, families: Collection[str], compute: DType, casts: bool) -> Block:
-    buffers = {block.gradients[name] for name in block.parameters if name in block.gradients}
+def _accumulating(
+    block: Block, chosen: Collection[str], families: Collection[str], compute: DType, casts: bool
+) -> Block:
+    buffers = {block.gradients[name] for name in chosen if name in block.gradients}
     values = dict(block.values)
     nodes: list[Node] = []
     for node in block.nodes:

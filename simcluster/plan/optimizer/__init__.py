@@ -22,6 +22,7 @@ from simcluster.plan.optimizer.sparse_gradients import (
     sparse_parameters,
     use_sparse_gradients,
 )
+from simcluster.plan.optimizer.unsharded_parameters import whole_parameters
 from simcluster.plan.optimizer.update_decomposition import decompose_updates
 from simcluster.plan.optimizer.weight_matrices import matrices_of
 
@@ -43,4 +44,5 @@ __all__ = [
     "sparse_parameters",
     "use_sparse_gradients",
     "whole_name",
+    "whole_parameters",
 ]

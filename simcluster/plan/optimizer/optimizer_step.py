@@ -30,15 +30,14 @@ from simcluster.model import (
 from simcluster.plan.optimizer.fsdp_units import TiedCopy, add_unit_gathers
 from simcluster.plan.optimizer.optimizer_plan import OptimizerPlan as OptimizerPlan
 from simcluster.plan.optimizer.optimizer_plan import WrittenReduction as WrittenReduction
-from simcluster.plan.optimizer.optimizer_plan import check_parameter_groups, parameter_names
+from simcluster.plan.optimizer.optimizer_plan import check_parameter_groups
+from simcluster.plan.optimizer.unsharded_parameters import spared_parameters
 from simcluster.plan.redistribution import (
     Redistribution,
     RedistributionPlanner,
     RedistributionStep,
     coalesce_redistributions,
 )
-from simcluster.plan.rules import check_patterns
-from simcluster.plan.spec import ShardingChoice
 from simcluster.work import DType
 
 
@@ -47,7 +46,7 @@ def optimize(
 ) -> Graph:
     """The graph with the optimizer step: phases ``begin`` and ``end``."""
     ties = _Ties.of(graph, stage_axis)
-    spared = _spared(graph, plan.sharding)
+    spared = spared_parameters(graph, plan.sharding)
     check_parameter_groups(graph, plan)
 
     def whole(instance: Instance) -> frozenset[str]:
@@ -96,19 +95,6 @@ def optimize(
 def _each(block: Block) -> Iterator[Node]:
     """What a block does for every micro-batch."""
     return (node for node in block.nodes if node.phase not in (Phase.BEGIN, Phase.END))
-
-
-def _spared(graph: Graph, sharding: ShardingChoice) -> set[str]:
-    """The full names of parameters that stay whole though others are sharded; all copies of a tied one do.
-
-    PlanError if a pattern names no parameter.
-    """
-    if not sharding.whole:
-        return set()
-    groups = {name: group for group in graph.ties for name in group}
-    names = parameter_names(graph)
-    check_patterns(sharding.whole, names, "parameter", "parallel.optimizer_sharding.whole.{}")
-    return {name for name in names if sharding.spares(groups.get(name, (name,)))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,9 +316,7 @@ class _BlockOptimizer:
         kind = self.values[parameter]
         layout = self.homes[parameter]
         sharded = layout != kind.layout
-        # Gathered weights whose shards are the master copy are updated in place.
-        own = f"{parameter}.gathered" in self.values and not self.plan.sharding.keep_cast
-        master = None if own else self.plan.master
+        master = None if self._is_master(parameter) else self.plan.master
         weights = parameter
         if sharded:
             weights = f"{parameter}.shard"
@@ -345,6 +329,15 @@ class _BlockOptimizer:
         self.end.append(made)
         if sharded:
             self._gather(parameter, weights, layout)
+
+    def _is_master(self, parameter: str) -> bool:
+        """Whether a parameter is its own master copy, updated in place: one whose shards are, or that stays
+        whole among such and is cast where it is read.
+        """
+        sharding, stored = self.plan.sharding, self.values[parameter].type.dtype
+        if not sharding.weights or sharding.keep_cast:
+            return False
+        return f"{parameter}.gathered" in self.values or stored is self.plan.master
 
     def _rule(
         self, parameter: str, weights: str, layout: Layout, master: DType | None

@@ -35,6 +35,9 @@ class Numerics:
     """Of master copies; None: parameters are their own."""
     cast: bool
     """Parameters are fp32 and cast for use (automatic mixed precision)."""
+    cast_whole: bool
+    """The same of those that are not sharded though weights are, whose shards are fp32. Not beside copies in
+    fp8: a layer that is computed again would make these of casts that are gone."""
     fp8: Fp8Plan | None
     """Which matmuls run in fp8, mxfp8 or nvfp4; None: none."""
 
@@ -44,12 +47,9 @@ class Numerics:
         compute, matmul = DType.of(written.compute), DType.of(written.multiplied)
         mixed = compute is not DType.FP32
         default = "fp32" if framework.gradients_in(written.compute) == "fp32" else written.compute
-        cast = (
-            mixed
-            and written.master is None
-            and framework.weights is not WeightCopies.COPIED
-            and not sharding.weights
-        )
+        casts = mixed and written.master is None and framework.weights is not WeightCopies.COPIED
+        cast = casts and not sharding.weights
+        quantised = _quantised(written, framework)
         master = written.master or ("fp32" if mixed and not cast else "none")
         return cls(
             compute,
@@ -57,7 +57,8 @@ class Numerics:
             DType.of(written.gradients or default),
             None if master == "none" else DType.of(master),
             cast,
-            _quantised(written, framework),
+            casts and sharding.weights and not sharding.keep_cast and quantised is None,
+            quantised,
         )
 
 

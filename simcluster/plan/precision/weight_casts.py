@@ -6,15 +6,29 @@ its backward; weights that are gathered for each use are cast for each.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from simcluster.model import Block, Cast, Graph, Node, Phase, Role, TensorType, Value
+from simcluster.model import Block, Cast, Graph, Instance, Node, Phase, Role, TensorType, Value
 from simcluster.work import DType
 
 
 def cast_weights(graph: Graph, to: DType = DType.FP32) -> Graph:
     """The graph whose parameters are stored in ``to`` and read through casts to their former format."""
-    return graph.with_blocks({name: _casting(block, to) for name, block in graph.blocks.items()})
+    return graph.with_blocks(
+        {name: _casting(block, block.parameters, to) for name, block in graph.blocks.items()}
+    )
+
+
+def cast_chosen_weights(graph: Graph, chosen: Mapping[str, frozenset[str]], to: DType = DType.FP32) -> Graph:
+    """The same of chosen parameters alone; ``chosen``: instance -> names in its block."""
+
+    def rewrite(block: Block, instance: Instance) -> Block:
+        return _casting(block, chosen[instance.name], to)
+
+    return graph.specialised(
+        chosen, rewrite, lambda names, every: f" cast {' '.join(sorted(names))}" if len(every) > 1 else ""
+    )
 
 
 def recast_in_backward(graph: Graph) -> Graph:
@@ -25,13 +39,13 @@ def recast_in_backward(graph: Graph) -> Graph:
     return graph.with_blocks({name: _casting_again(block) for name, block in graph.blocks.items()})
 
 
-def _casting(block: Block, to: DType) -> Block:
+def _casting(block: Block, chosen: Collection[str], to: DType) -> Block:
     values = dict(block.values)
     casts: dict[str, str] = {}
     nodes: list[Node] = []
     for parameter in block.parameters:
         kind = values[parameter]
-        if kind.type.dtype is to or parameter in block.frozen:
+        if parameter not in chosen or kind.type.dtype is to or parameter in block.frozen:
             continue
         stored = TensorType(kind.type.shape, to)
         values[parameter] = replace(kind, type=stored)
@@ -55,7 +69,8 @@ def _casting_again(block: Block) -> Block:
     again: dict[str, str] = {}
     casts = []
     for node in block.phase(Phase.FORWARD):
-        if isinstance(node.operator, Cast) and not read.isdisjoint(node.outputs):
+        of_weight = isinstance(node.operator, Cast) and node.inputs[0] in block.parameters
+        if of_weight and not read.isdisjoint(node.outputs):
             (value,) = node.outputs
             name = again[value] = f"{node.name}.again"
             values[name] = values[value]

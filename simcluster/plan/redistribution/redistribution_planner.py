@@ -80,6 +80,8 @@ class RedistributionPlanner:
     """Allows all-to-all; without it dims exchange axes by all-gather and slice."""
     pads: bool = False
     """Dims need not divide, except those with halos."""
+    saves_as_read: bool = False
+    """The backward finds activations as the forward read them; else as they were made."""
     _found: dict[tuple[Layout, Layout, TensorType], tuple[float, Path]] = field(default_factory=dict)
 
     def path(self, kind: TensorType, start: Layout, target: Layout) -> Path:

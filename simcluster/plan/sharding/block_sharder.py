@@ -2,7 +2,7 @@
 
 The rules are those of DESIGN 4.2 and 4.4: a partial result is reduced once, where it is smallest on its
 linear path, and all readers share the reduced one; what the backward needs is saved in its producer's layout
-and redistributed again.
+and redistributed again, unless the framework saves what the forward read.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ class BlockSharder:
                 sharded.fetch(value, target, "the next block")
                 if self.unreduced:
                     sharded.keep(value, target)
-        self._keep_exchanged(backward)
+        if not self.router.saves_as_read:
+            self._keep_exchanged(backward)
         sharded.enter(Phase.BACKWARD)
         shared = [value for value in (*block.inputs, *block.parameters) if value in sums]
         added = {block.gradients[value]: sums[value] for value in shared}

@@ -17,7 +17,7 @@ class ShardedValues:
     """The sharded nodes so far, and for every value its versions in the current phase.
 
     The first version is the *home*: what the producer made or, after a partial result was reduced, the
-    reduced one. Only homes survive a phase.
+    reduced one. Only homes survive a phase, or with ``router.saves_as_read`` what of activations was read.
     """
 
     router: RedistributionPlanner
@@ -69,12 +69,27 @@ class ShardedValues:
         self._makers[value] = maker or value
 
     def enter(self, phase: Phase) -> None:
-        """Starts another phase: only homes remain."""
+        """Starts another phase: only homes remain, and of activations what was read, if that is saved."""
         self.phase = phase
         self._masked, self._cleaned = {}, {}
+        read: set[str] = set()
+        if self.router.saves_as_read:
+            operators = (node for node in self.nodes if not isinstance(node.operator, Movement))
+            read.update(name for node in operators for name in node.inputs)
         self._versions = {
-            value: dict([next(iter(versions.items()))]) for value, versions in self._versions.items()
+            value: {
+                layout: name
+                for place, (layout, name) in enumerate(versions.items())
+                if place == 0 or (name in read and self._is_saved(value, layout))
+            }
+            for value, versions in self._versions.items()
         }
+
+    def _is_saved(self, value: str, layout: Layout) -> bool:
+        """Whether a version that the forward read is there for the backward: not of a parameter, nor a sum
+        that is still pending.
+        """
+        return self.kind(value).role is not Role.PARAMETER and not layout.partial and not layout.halos
 
     def fetch(self, value: str, need: Layout, reader: str) -> str:
         """The version of ``value`` in layout ``need``; redistributes it if there is none yet."""

@@ -26,6 +26,7 @@ and whether gradients are copied into them, remains the profile's to say.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Literal
@@ -282,4 +283,39 @@ def unused_fusion(spec: FusionSpec, graph: Graph, sharding: ShardingChoice) -> l
     operations = fusible_collectives(graph)
     if spec.closed and not operations and not sharding.states:
         return ["fusion.openstate changes nothing: no gradients are reduced and no weights are gathered"]
-    return [f"fusion.{name} fuses nothing: no {_WHAT[name]}" for name in spec.said if name not in operations]
+    notes = [f"fusion.{name} fuses nothing: no {_WHAT[name]}" for name in spec.said if name not in operations]
+    return notes + _ends_beyond(spec.all_reduce, graph)
+
+
+def _ends_beyond(buckets: BucketsSpec | None, graph: Graph) -> list[str]:
+    """A note if buckets end behind the last gradient of every stage (MindSpore: invalid fusion index)."""
+    if buckets is None or not isinstance(buckets.config, tuple):
+        return []
+    number = max(_num_all_reduced(graph).values(), default=0)
+    beyond = [end for end in buckets.config if end >= number]
+    if not number or not beyond:
+        return []
+    return [
+        f"fusion.all_reduce: no gradient comes behind number {beyond[0]}; at most {number} are all-reduced "
+        "on a stage, and MindSpore refuses such an index"
+    ]
+
+
+def _num_all_reduced(graph: Graph) -> Counter[int]:
+    """Stage -> how many gradients are all-reduced once per step."""
+    of_block = {
+        name: len(
+            {
+                node.origin
+                for node in block.phase(Phase.END)
+                if isinstance(node.operator, Movement)
+                and node.operator.kind is MovementKind.ALL_REDUCE
+                and node.origin in block.gradients.values()
+            }
+        )
+        for name, block in graph.blocks.items()
+    }
+    of_stage: Counter[int] = Counter()
+    for instance in graph.instances:
+        of_stage[instance.stage] += of_block[instance.block]
+    return of_stage

@@ -31,7 +31,29 @@ _MESH = "write the sizes in the mesh: {pipeline: 4, data: 8, tensor: 8}"
 _ZERO = "write optimizer_sharding: {zero: 1}; 2 and 3 are other stages"
 _SPLITS = ("tensor_parallel", "pipeline_parallel", "data_parallel", "model_parallel")
 
+_FILES = "leave it out: simcluster checkpoint writes strategy and group files"
+_FUSED_SEARCH = "leave it out: how gradients are fused is not part of the search; write fusion"
+
 _ELSEWHERE = {
+    **dict.fromkeys(("device_num", "global_rank"), "leave it out: the mesh numbers the devices"),
+    "gradient_fp32_sync": "write training.precision.gradients: fp32, as is usual, or fp16 or bf16",
+    "force_fp32_communication": "gradients travel in training.precision.gradients, all else as computed",
+    "loss_repeated_mean": "leave it out: a loss that ranks compute alike counts once",
+    **dict.fromkeys(("strategy_ckpt_config", "strategy_ckpt_save_file", "strategy_ckpt_load_file"), _FILES),
+    "group_ckpt_save_file": _FILES,
+    "costmodel_simplify_cal": "leave it out: costs that cannot win are always left out",
+    **{
+        f"costmodel_allreduce_fusion_{key}": _FUSED_SEARCH
+        for key in (
+            "algorithm",
+            "times",
+            "tail_percent",
+            "tail_time",
+            "allreduce_inherent_time",
+            "allreduce_bandwidth",
+            "computation_time_parameter",
+        )
+    },
     **dict.fromkeys(("sequence_parallel", "use_seq_parallel"), "write recipe: megatron_sp"),
     **dict.fromkeys(("zero", "zero_stage", "zero_optimization"), _ZERO),
     **dict.fromkeys(("fsdp", "fsdp2"), "write optimizer_sharding: fsdp"),

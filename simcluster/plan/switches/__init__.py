@@ -4,6 +4,7 @@ from simcluster.plan.switches.communication import (
     ExpertExchange,
     HostUpdates,
     LayerCollectives,
+    SavedActivations,
     WeightGathers,
 )
 from simcluster.plan.switches.kernels import (
@@ -41,6 +42,7 @@ __all__ = [
     "LogitsFormat",
     "Phrase",
     "RecomputedForward",
+    "SavedActivations",
     "SparseAttentionForm",
     "UpdateKernels",
     "WeightCopies",

@@ -26,6 +26,17 @@ class LayerCollectives(FrameworkSwitch, kind="layer_collectives"):
     BLOCKING = "blocking", "kernels wait for collectives of activations", {"blocking_layers": True}
 
 
+class SavedActivations(FrameworkSwitch, kind="saved_activations"):
+    """What is saved for the backward of an activation that the forward redistributed. ``as_made``: the
+    producer's result, which is redistributed again in the backward, except by an all-to-all (Megatron's
+    sequence parallelism). ``as_read``: what the forward's operators read, a gathered copy too, as where
+    collectives are differentiated like other operators (MindSpore).
+    """
+
+    AS_MADE = "as_made", "activations saved as made and gathered again"
+    AS_READ = "as_read", "activations saved as read, gathered ones whole"
+
+
 class ExpertExchange(FrameworkSwitch, kind="expert_exchange"):
     """How often a token goes to a rank that has several of its experts."""
 

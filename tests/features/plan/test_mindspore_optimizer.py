@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.simulation import build_scenario, verify
-from tests.support.scenarios import TINY, TINY_GPT, scenario
+from simcluster.simulation import build_scenario, simulate, verify
+from tests.support.scenarios import TINY, TINY_GPT, scenario, under
 
 ALL = {"min_bytes": "0 B"}
 """Small parameters are sharded too."""
@@ -73,3 +73,42 @@ def test_a_plan_that_is_made_small_keeps_its_groups():
     )
     assert found.agrees, found.fault or found.first_difference
     assert ("smallest sharded parameter", "65,536 B", "0 B") in found.changes
+
+
+def residents(built):
+    found = dict.fromkeys(("parameters", "gradients", "optimizer_states"), 0)
+    for each in built.program.parts[0].residents:
+        if each.whole.shape != ():
+            found[str(each.category)] += each.num_bytes
+    return found
+
+
+@pytest.mark.parametrize("level", ["level1", "level2", "level3"])
+@pytest.mark.parametrize(
+    "more", [{"min_bytes": "1 GiB"}, {"min_bytes": "0 B", "whole": ["*"]}], ids=["small", "spared"]
+)
+def test_parameters_that_stay_whole_are_as_without_sharding(level, more):
+    """fp32, cast where they are read, their gradients added as the framework does: no copy of 16 bits."""
+    form = {"mindspore": level, "gradient_accumulation_shard": True, **more}
+    scenarios = [
+        under(scenario({"data": 4}, devices=4, **sharding), weights="cast_twice", accumulate=[])
+        for sharding in ({"optimizer_sharding": form}, {})
+    ]
+    whole, plain = map(build_scenario, scenarios)
+    number = plain.plan.logical.num_parameters
+    assert residents(whole) == {
+        "parameters": 4 * number,
+        "gradients": 4 * number,
+        "optimizer_states": 8 * number,
+    }
+    assert residents(whole) == residents(plain)
+    steps = [simulate(which).documents["summary"]["step_time_s"] for which in scenarios]
+    assert steps[0] == steps[1]
+
+
+@pytest.mark.parametrize("level", ["level1", "level2", "level3"])
+def test_values_where_some_parameters_stay_whole(level):
+    form = {"mindspore": level, "min_bytes": "0 B", "whole": ["layers.1.*", "embedding.*"]}
+    which = scenario({"data": 4}, devices=4, optimizer_sharding=form)
+    found = verify(under(which, weights="cast_twice", accumulate=[]))
+    assert found.agrees, found.fault or found.first_difference

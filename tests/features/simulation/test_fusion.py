@@ -331,3 +331,12 @@ def test_a_rule_without_gradients_is_told_and_changes_nothing():
     assert any("fusion.all_reduce fuses nothing" in each for each in notes(alone))
     assert any("openstate changes nothing" in each for each in notes(scenario({"tensor": 2}, fusion=CLOSED)))
     assert not any("fusion" in each for each in notes(scenario({"data": 2}, fusion=CLOSED)))
+
+
+@pytest.mark.parametrize(("beyond", "told"), [(-1, False), (0, True), (40, True)])
+def test_an_index_behind_the_last_gradient_of_every_stage_is_told(beyond, told):
+    """MindSpore: invalid fusion index."""
+    number = len(list(build_scenario(scenario({"data": 2})).plan.logical.parameters()))
+    last = {"all_reduce": {"mode": "index", "config": [number + beyond]}}
+    found = notes(scenario({"data": 2}, fusion=last))
+    assert any(f"at most {number} are all-reduced" in each for each in found) == told

@@ -169,3 +169,25 @@ def test_switches_of_a_profile():
     assert plain.name == "megatron-core"
     assert found.storage == plain.storage
     assert read(HEAD + plan).framework.name == "ideal"
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("device_num: 8", "the mesh numbers the devices"),
+        ("global_rank: 0", "the mesh numbers the devices"),
+        ("gradient_fp32_sync: false", "training.precision.gradients"),
+        ("force_fp32_communication: true", "training.precision.gradients"),
+        ("loss_repeated_mean: true", "counts once"),
+        ("strategy_ckpt_config: {save_file: a.ckpt}", "simcluster checkpoint"),
+        ("group_ckpt_save_file: a.pb", "simcluster checkpoint"),
+        ("costmodel_simplify_cal: true", "cannot win"),
+        ("costmodel_allreduce_fusion_times: 2", "write fusion"),
+    ],
+)
+def test_context_keys_that_are_said_otherwise(tmp_path, key, told):
+    """Of set_auto_parallel_context and set_cost_model_context (reference 2.2, 4.1)."""
+    with pytest.raises(ScenarioError) as caught:
+        loaded(tmp_path, HEAD + f"parallel:\n  {key}\n  mesh: {{data: 8}}\n")
+    (problem,) = caught.value.problems
+    assert told in f"{problem.message} {problem.hint}"

@@ -36,6 +36,7 @@ from simcluster.plan.switches import (
     LogitsFormat,
     Phrase,
     RecomputedForward,
+    SavedActivations,
     SparseAttentionForm,
     UpdateKernels,
     WeightCopies,
@@ -300,6 +301,12 @@ class FrameworkProfile(CatalogSection):
     fused_softmax: FusedSoftmaxSpec = FusedSoftmaxSpec.model_construct()
     """In unfused attention: which scores are scaled, masked and normalised by one kernel, and what runs
     otherwise."""
+
+    saved_activations: SavedActivations = SavedActivations.AS_MADE
+    """What is saved for the backward of an activation that the forward redistributed. ``as_made``: the
+    producer's result, which is redistributed again in the backward, except by an all-to-all (Megatron's
+    sequence parallelism). ``as_read``: what the forward's operators read, a gathered copy too, as where
+    collectives are differentiated like other operators (MindSpore)."""
 
     logits: LogitsFormat = LogitsFormat.COMPUTE
     """Number format in which the loss reads logits and saves them for its backward."""

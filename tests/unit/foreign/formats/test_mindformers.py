@@ -66,6 +66,29 @@ def test_recomputation_that_fits_no_stages(recompute):
         read(recompute_config__recompute=recompute)
 
 
+@pytest.mark.parametrize(
+    ("select", "sequence", "layers", "again", "status"),
+    [
+        (True, True, False, True, None),
+        ([r".*\.norm"], True, False, True, None),
+        ({r".*\.norm": True}, True, False, True, None),
+        (False, True, False, False, TranslationStatus.EFFECTLESS),
+        (True, False, False, False, TranslationStatus.EFFECTLESS),
+        (True, True, True, False, TranslationStatus.EFFECTLESS),
+        ([2, 0], True, False, False, TranslationStatus.UNSUPPORTED),
+    ],
+)
+def test_gathered_activations_are_kept_unless_they_are_recomputed(select, sequence, layers, again, status):
+    found = read(
+        recompute_config__recompute=layers,
+        recompute_config__select_comm_recompute=select,
+        parallel_config__use_seq_parallel=sequence,
+    )
+    wanted = {"use": "mindformers", "saved_activations": "as_made"} if again else "mindformers"
+    assert found.data["framework"] == wanted
+    assert listed(found, "select_comm_recompute") == ([] if status is None else [status])
+
+
 def test_how_layers_are_recomputed():
     found = read(
         recompute_config__recompute=True,
