@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simcluster.model import Region, Role, Transformer
+from simcluster.model import Region, Role, Transformer, forward_flops
+from simcluster.model.layers.generation import Generation
 from simcluster.model.spec.model_spec import ModelSpec
 from simcluster.plan.autodiff.differentiation import differentiate
 from simcluster.values import SeededData
 from simcluster.work import DType
-from tests.support.catalog_models import ENTRIES, built, counted
+from tests.support.catalog_models import ENTRIES, built, counted, forward_flops_by_hand
 
 # Counts that others print, beside what the catalog says of itself.
 PUBLISHED = {
@@ -98,6 +99,36 @@ def test_its_active_parameters_are_as_many_as_published(name):
 def test_parameters_of_a_decoder_follow_the_closed_form(name):
     model = built(name)
     assert model.num_parameters == counted(model)
+
+
+EVEN = 1920
+"""Tokens of which each expert of every model gets as many as the others."""
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_its_forward_flops_follow_from_its_dimensions(name):
+    """6 N and attention, but for the search of tokens that sparse attention adds."""
+    model = built(name)
+    found = forward_flops(model.graph(1, EVEN, DType.BF16, 1)).square
+    hand = forward_flops_by_hand(model, EVEN)
+    if model.latent and model.latent.sparse:
+        assert hand < found < 1.25 * hand
+    else:
+        assert found == hand
+
+
+@pytest.mark.parametrize("name", [name for name in DECODERS if not built(name).generation_error])
+def test_its_caches_hold_a_key_and_a_value_of_every_kv_head(name):
+    model = built(name)
+    graph = model.generating(1, DType.BF16, Generation(48, 16, (1,), 1, DType.BF16), 1)
+    caches = [
+        value.type.num_bytes
+        for instance in graph.instances
+        if not instance.name.startswith("decode.")
+        for value in graph.block_of(instance).values.values()
+        if value.role is Role.CACHE
+    ]
+    assert sum(caches) == 2 * 2 * model.layers * model.kv_heads * model.head_dim * (48 + 16)
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -49,3 +49,31 @@ def counted(model) -> int:
         # A layer that predicts a further token: projection and three norms besides.
         mixtures += model.mtp_layers * (each + attention + 2 * h * h + 5 * h)
     return model.layers * (attention + biases) + dense * mlp + mixtures + per_norm * norms + tables
+
+
+def forward_flops_by_hand(model, seq_len) -> int:
+    """FLOPs of the products of one sequence's forward pass, attention over the whole square.
+
+    Two for each weight of the matrices that a token meets (the output layer is one, the embedding is not),
+    and two products of scores.
+    """
+    h = model.hidden
+    matrices = 3 if model.activation in ("swiglu", "geglu", "clamped_swiglu") else 2
+    if latent := model.latent:
+        query = latent.nope_dim + latent.rope_dim
+        attention = (latent.q_rank or h) * model.heads * query + h * latent.q_rank
+        attention += h * (latent.kv_rank + latent.rope_dim)
+        attention += latent.kv_rank * model.heads * (latent.nope_dim + latent.value_dim)
+        attention += model.heads * latent.value_dim * h
+        scores = model.heads * (query + latent.value_dim)
+    else:
+        attention = 2 * h * (model.heads + model.kv_heads) * model.head_dim
+        scores = 2 * model.heads * model.head_dim
+    mlp, mixtures, mixture = matrices * h * model.ffn, 0, 0
+    if experts := model.experts:
+        mixtures = model.layers - experts.dense_layers
+        mixture = (experts.top_k + experts.shared) * matrices * h * experts.ffn + h * experts.count
+    head = model.vocab * h
+    met = model.layers * attention + (model.layers - mixtures) * mlp + mixtures * mixture + head
+    met += model.mtp_layers * (attention + mixture + 2 * h * h + head)
+    return 2 * seq_len * met + 2 * seq_len**2 * scores * (model.layers + model.mtp_layers)

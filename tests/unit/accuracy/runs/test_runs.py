@@ -84,7 +84,7 @@ PARTS = {"context": "2", "data": "2"}
         ({"notes": "the optimizer is Muon"}, "training.optimizer.kind", "muon"),
         ({"model": "gpt:x_torch_dist_muon"}, "training.optimizer.matrices", "blockwise"),
         ({"num_devices": "4", "data": "2"}, "cluster.host.devices", 4),
-        ({"hardware": "H100-96GB (HBM2e)"}, "cluster.host.device.memory", "96 GB"),
+        ({"hardware": "H100-96GB (HBM2e)"}, "cluster.host.device.memory", "95.04 GiB"),
         ({"num_devices": "16", "data": "8"}, "cluster.hosts", 2),
         # Of four racks of 18 trays a job of 64 trays has 16 each; one rack is taken as it is.
         (

@@ -256,7 +256,7 @@ def test_states_split_within_groups(tmp_path, stage, notes, ranks):
         ("Ascend 910_93", "cloudmatrix-384"),
         ("Intel Gaudi 2", "gaudi-2-8"),
         ("MI250X (Frontier)", "mi250x-4"),
-        ("AWS p5en.48xlarge", "aws-p5"),
+        ("AWS p5en.48xlarge", "aws-p5en"),
         ("MI325X", "mi300x-8"),
     ],
 )
