@@ -119,7 +119,7 @@ def test_all_shipped_scenarios(path):
 
 
 @pytest.mark.thorough
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_random_plans(data):
     mesh = {
