@@ -62,9 +62,7 @@ def test_random_programs(seed):
     assert len(ends) == 1
 
 
-@pytest.mark.parametrize(
-    "update", [UPDATES[0], *(pytest.param(update, marks=pytest.mark.thorough) for update in UPDATES[1:])]
-)
+@pytest.mark.parametrize("update", quick(UPDATES, UPDATES[0], later=UPDATES[1:3]))
 def test_waits_at_gates_fill_the_step_without_remainder(update):
     changes = [{"device": 0, "compute": 0.001}]
     assert_all_agree(build_scenario(server_scenario(4, 2, run={"steps": 2}, changes=changes, **update)))
