@@ -1,6 +1,6 @@
 """Published peaks of memory against their simulation, by publisher: the guide shows the table.
 
-What is simulated of every row stands in ``memory.json``, to which tests hold it: a fifth of the rows in CI,
+What is simulated of every row stands in ``memory.json``, to which tests hold it: a tenth of the rows in CI,
 the others in the exhaustive run. ``--update-baselines`` writes it again.
 """
 
@@ -33,7 +33,7 @@ from tests.support.marked_tables import ACCURACY, hold_marked_table
 HERE = Path(__file__).parent
 BOUNDS = Document.read(HERE / "memory.yaml").data
 RECORD = HERE / "memory.json"
-PARTS = 5
+PARTS = 10
 
 
 @cache
@@ -71,7 +71,7 @@ def errors():
 
 
 def part(number):
-    """Every fifth of the rows of each publisher."""
+    """Every tenth of the rows of each publisher."""
     by_publisher = {}
     for row in shown_rows():
         by_publisher.setdefault(RunGrouping.SOURCE.of(row), []).append(row)

@@ -11,7 +11,7 @@ from tests.attack.hunt import EQUIVALENT, TRIALS, catchers, fault_of, hunted, re
 from tests.attack.mutants import named
 from tests.support.figures import figures_of
 
-FEW, AT_ONCE = 10, 10
+FEW, AT_ONCE = 5, 10
 MOST_EQUIVALENT = 0.25
 """Share of mutants that change nothing; more would say that the reasons are excuses."""
 LEAST_THERE = 0.5

@@ -8,7 +8,7 @@ from tests.attack.plans import plan
 from tests.attack.properties import outcome
 from tests.attack.text import yaml_of
 
-FEW, MANY, AT_ONCE = 40, 1000, 20
+FEW, MANY, AT_ONCE = 16, 1000, 24
 
 
 def holds(seed: int) -> bool:

@@ -225,9 +225,9 @@ SMALL = (Ranks(Mesh.of({"a": 4})), PAIR)
 """Meshes of 4 ranks: every layout is tried everywhere. Those of 2 are those of the pair that use one axis."""
 
 LARGE = tuple(Ranks(Mesh.of(sizes)) for sizes in ({"a": 8}, {"a": 2, "b": 4}, {"a": 2, "b": 2, "c": 2}))
-"""Meshes of 8 ranks: every layout is tried in exhaustive runs, a tenth of them in thorough ones."""
+"""Meshes of 8 ranks: every layout is tried in exhaustive runs, a twentieth of them in thorough ones."""
 
 
-def tenth(strategies, label: str) -> list[Strategy]:
-    """A tenth of the strategies, rounded up, the same for one label."""
-    return random.Random(label).sample(strategies, -(-len(strategies) // 10))
+def twentieth(strategies, label: str) -> list[Strategy]:
+    """A twentieth of the strategies, rounded up, the same for one label."""
+    return random.Random(label).sample(strategies, -(-len(strategies) // 20))

@@ -30,8 +30,19 @@ def smallest(name):
     raise AssertionError(f"{name} fits nowhere")
 
 
-LONG = {"kimi-k2", "megatron-1t", "megatron-530b"}
-"""Where deep pipelines are tried in vain before a plan fits: half a minute."""
+LONG = {
+    "kimi-k2",
+    "megatron-1t",
+    "megatron-145b",
+    "megatron-162b",
+    "megatron-175b",
+    "megatron-310b",
+    "megatron-530b",
+    "mixtral-8x22b",
+    "nemotron4-340b",
+    "qwen3-235b-a22b",
+}
+"""Large models of series of which smaller ones are tried, whose plans fit only on many hosts."""
 
 
 SMALLER = {
@@ -41,7 +52,15 @@ SMALLER = {
     "resnet": "resnet-18",
     "t5": "t5-small",
 }
-NEARLY = {"bloom-176b", "turing-nlg-17b", "pangu-alpha-13b", "llama-13b", "llama2-13b", "nemotron4-15b"}
+NEARLY = {
+    "bloom-176b",
+    "glm-5",
+    "llama-13b",
+    "llama2-13b",
+    "nemotron4-15b",
+    "pangu-alpha-13b",
+    "turing-nlg-17b",
+}
 """Large models of families of which smaller ones are tried."""
 FIRST = {name.partition("-")[0]: name for name in reversed(ModelSpec.entries())} | SMALLER
 """One model of each series: the first by name, or one that fits on fewer hosts."""

@@ -31,7 +31,8 @@ from tests.support.refusals import REFUSALS, legal
 FACTORS = {**MAIN, **DETAILS}
 TURNED = ("schedule", "axes", "sharding", "recompute")
 """The choices of which all combinations are met with all other choices in turns."""
-ROWS = covering(FACTORS, legal=legal)
+ROWS = covering(FACTORS, legal=legal, small=("offload", "layers", "micro_batches", "copies"))
+"""In which every two choices meet; else few layers, micro-batches and copies, and nothing offloaded."""
 
 
 def label(row) -> str:

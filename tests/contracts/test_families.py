@@ -86,7 +86,12 @@ def placed(row):
     return {"place": (row["family"], *row["split"]), **others}
 
 
-ROWS = list(map(placed, covering({"family": [*FAMILIES], "split": SPLITS, **OPTIONS}, legal=splits)))
+ROWS = list(
+    map(
+        placed,
+        covering({"family": [*FAMILIES], "split": SPLITS, **OPTIONS}, legal=splits, small=("micro_batches",)),
+    )
+)
 
 
 def label(row) -> str:

@@ -201,7 +201,8 @@ ROWS = list(
             "recompute": ["none", "all"],
             "precision": ["fp32", "fp16", "bf16"],
             "micro_batches": [1, 3],
-        }
+        },
+        small=("micro_batches",),
     )
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.document import Document
@@ -31,6 +31,7 @@ def test_it_says_what_it_reads(kind):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", importers())
+@settings(max_examples=40)
 @given(st.data())
 def test_no_text_fails_in_another_way(kind, data):
     """Samples with a piece cut out, doubled or replaced: a scenario, or an error with words."""

@@ -21,7 +21,7 @@ FEW = {
     "recipe": ["megatron", "megatron_sp"],
     "copies": [2, 3],
 }
-ROWS = list(map(possible, covering({"schedule": KINDS, **FEW})))
+ROWS = list(map(possible, covering({"schedule": KINDS, **FEW}, small=("stages", "micro_batches", "copies"))))
 
 
 def copied(row) -> Scenario:

@@ -2,8 +2,8 @@
 
 Layouts are checked the way DTensor validates its strategies: every assignment of the axes of a mesh to the
 operator's dims is computed on all ranks and compared with one device, for the operator and for its gradient,
-those that ``dims`` allows and those that it refuses. On 8 ranks the thorough run tries a tenth, drawn by the
-case's name; all of them is marked ``exhaustive``.
+those that ``dims`` allows and those that it refuses. On 8 ranks the thorough run tries a twentieth, drawn by
+the case's name; all of them is marked ``exhaustive``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.contracts.operator_checks import (
     wrong_sums,
     wrong_values,
 )
-from tests.contracts.operator_mesh import LARGE, PAIR, SMALL, extents, tenth
+from tests.contracts.operator_mesh import LARGE, PAIR, SMALL, extents, twentieth
 from tests.contracts.operator_tape import subsets
 from tests.support.covering import quick
 
@@ -70,10 +70,10 @@ def test_every_legal_layout_on_few_ranks_gives_the_values_of_one_device(case):
 
 @pytest.mark.thorough
 @every_case
-def test_a_tenth_of_the_layouts_on_eight_ranks_gives_the_values_of_one_device(case):
+def test_a_twentieth_of_the_layouts_on_eight_ranks_gives_the_values_of_one_device(case):
     wrong = []
     for ranks in LARGE:
-        wrong += wrong_values(case, ranks, tenth(legal(case, ranks), f"{case} {ranks}"))
+        wrong += wrong_values(case, ranks, twentieth(legal(case, ranks), f"{case} {ranks}"))
     assert not wrong
 
 
@@ -111,11 +111,11 @@ def test_partial_sums_pass_through_linear_sets(case):
 
 @pytest.mark.thorough
 @every_case
-def test_partial_sums_pass_through_linear_sets_beside_a_tenth_of_the_layouts_on_eight_ranks(case):
+def test_partial_sums_pass_through_linear_sets_beside_a_twentieth_of_the_layouts_on_eight_ranks(case):
     wrong = []
     for ranks in LARGE:
         wrong += wrong_sums(
-            case, ranks, lambda found, axis, ranks=ranks: tenth(found, f"{case} {ranks} {axis}")
+            case, ranks, lambda found, axis, ranks=ranks: twentieth(found, f"{case} {ranks} {axis}")
         )
     assert not wrong
 
@@ -173,10 +173,10 @@ def test_a_decomposition_is_right_on_every_layout(case, split):
 
 @pytest.mark.thorough
 @each_decomposed(DECOMPOSED)
-def test_a_decomposition_is_right_on_a_tenth_of_the_layouts_on_eight_ranks(case, split):
+def test_a_decomposition_is_right_on_a_twentieth_of_the_layouts_on_eight_ranks(case, split):
     wrong = []
     for ranks in LARGE:
-        wrong += wrong_parts(case, ranks, tenth(legal(case, ranks, *split), f"{case} {split} {ranks}"))
+        wrong += wrong_parts(case, ranks, twentieth(legal(case, ranks, *split), f"{case} {split} {ranks}"))
     assert not wrong
 
 

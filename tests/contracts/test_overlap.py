@@ -47,7 +47,7 @@ OPTIONS = {
     "precision": ["fp32", "bf16"],
     "schedule": ["1f1b", "zb_h1"],
 }
-ROWS = covering(OPTIONS)
+ROWS = covering(OPTIONS, small=("copies",))
 
 
 def label(row) -> str:

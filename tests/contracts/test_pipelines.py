@@ -41,7 +41,9 @@ def test_schedules_that_need_more_than_their_kind_have_examples():
         assert needs == (kind in WRITTEN), f"add schedules of kind '{kind}' to WRITTEN of pipeline_scenarios"
 
 
-ROWS = list(map(possible, covering({"schedule": KINDS, **OPTIONS})))
+ROWS = list(
+    map(possible, covering({"schedule": KINDS, **OPTIONS}, small=("stages", "micro_batches", "beside")))
+)
 
 
 @pytest.mark.parametrize("row", thorough_but_few(ROWS, ["schedule"]), ids=label)

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.covering import quick_at
-
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 LONGEST_CELL_S = 300
 
 
-@pytest.mark.parametrize("path", quick_at(NOTEBOOKS, 0), ids=lambda path: path.stem)
+@pytest.mark.thorough
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs(path):
     from nbmake.nb_run import NotebookRun  # seconds, which only who runs notebooks should wait for
 

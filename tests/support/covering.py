@@ -24,12 +24,14 @@ def covering(
     strength: int = 2,
     legal: Callable[[Row], bool] = lambda row: True,
     elsewhere: Collection[str] = (),
+    small: Collection[str] = (),
 ) -> list[Row]:
     """Rows in which every ``strength`` values of different factors meet, if a legal row can have them.
 
     Factors that meet each other ``elsewhere``, in another test, need not meet here, unless others are with
     them. ``legal`` is asked about incomplete rows too. Greedy and seeded: each row begins with values that
-    have not met, and takes factor by factor the value that lets most others meet.
+    have not met, and takes factor by factor the value that lets most others meet: of several the first of
+    factors that are ``small`` so, such as a number of micro-batches, or any.
     """
     names, choices = list(factors), list(factors.values())
     todo: dict[_Set, None] = {
@@ -49,7 +51,8 @@ def covering(
         rng.shuffle(rest)
         for factor in rest:
             values = [*range(len(choices[factor]))]
-            rng.shuffle(values)
+            if names[factor] not in small:
+                rng.shuffle(values)
             others = [*itertools.combinations(chosen.items(), strength - 1)]
             values.sort(
                 key=lambda value: -sum(frozenset((*each, (factor, value))) in todo for each in others)

@@ -62,7 +62,10 @@ def wanted(command):
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A folder that looks like the root of a checkout, in which files may be written."""
+    """A folder that looks like the root of a checkout, in which files may be written, on one processor:
+    several processes, each of which has to begin, have tests of their own (``tests/features/sweeps``).
+    """
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     for name in ("scenarios", "notebooks", "tests", "simcluster"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)

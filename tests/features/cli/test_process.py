@@ -66,13 +66,11 @@ def test_an_interrupt_is_130_and_leaves_nothing(small, here, moment):
     assert [path.name for path in here.iterdir()] == [small]
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(pty is None, reason="needs a terminal to show progress on")
 @pytest.mark.parametrize(
     ("engine", "phase"),
-    quick(
-        [("reference", "simulated"), ("compiled", "simulated"), ("compiled", "recording")],
-        ("compiled", "recording"),
-    ),
+    [("reference", "simulated"), ("compiled", "simulated"), ("compiled", "recording")],
 )
 def test_an_interrupt_of_a_large_run_is_130_and_leaves_nothing(small, here, engine, phase):
     """In the loop, and in the analysis behind it, of which the line of progress tells."""

@@ -70,10 +70,10 @@ def num_instructions(built):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "path", [path for path in SCENARIOS if path.stem not in LONG][::2], ids=lambda path: path.stem
+    "path", [path for path in SCENARIOS if path.stem not in LONG][::4], ids=lambda path: path.stem
 )
 def test_shipped_scenarios(path):
-    """Every second of those that are not long, in every way; deep ones by the two implementations alone. The
+    """Every fourth of those that are not long, in every way; deep ones by the two implementations alone. The
     exhaustive test has the rest.
     """
     built = build_scenario(Scenario.load(path))
@@ -119,7 +119,7 @@ def test_all_shipped_scenarios(path):
 
 
 @pytest.mark.thorough
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_random_plans(data):
     mesh = {

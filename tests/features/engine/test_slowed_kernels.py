@@ -43,7 +43,7 @@ def communications(draw):
 
 
 @pytest.mark.thorough
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_random_plans(data):
     built = build_scenario(plans(data.draw, "dgx-h100"), unfold=data.draw(st.booleans()))

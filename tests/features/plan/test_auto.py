@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -12,6 +13,7 @@ from simcluster.simulation import simulate, verify
 from simcluster.simulation.compose import build_scenario
 from simcluster.simulation.views import effective_strategies_of
 from tests.support.auto_mode import MODELS, SEARCHES, auto, built, pasted
+from tests.support.covering import quick
 from tests.support.scenarios import TINY_GPT, scenario
 
 QUICK = [
@@ -19,11 +21,10 @@ QUICK = [
     ("mixture", "recursive_programming"),
     ("wide-deep", "sharding_propagation"),
 ]
-EVERY = [
-    pytest.param(model, search, marks=() if (model, search) in QUICK else pytest.mark.thorough)
-    for model in MODELS
-    for search in SEARCHES
-]
+EVERY = quick(
+    itertools.product(MODELS, SEARCHES), *QUICK, later=[("onnx", search) for search in [*SEARCHES][1:]]
+)
+"""An ONNX file is searched once in CI: it is a network of operators like the others."""
 
 
 @pytest.mark.parametrize(("model", "search_mode"), EVERY)

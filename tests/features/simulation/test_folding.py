@@ -199,7 +199,7 @@ def plans(draw, most):
 
 
 @pytest.mark.thorough
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(which=plans(most=64))
 def test_random_plans(which):
     assert_folded_is_unfolded(which)

@@ -67,7 +67,7 @@ ODD = {**CASES, "drawn": networks(sizes=UNEVEN)}
 
 
 @pytest.mark.thorough
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(**CASES)
 def test_random_networks(drawn, optimizer, sharding, micro_batches):
     assert_right(drawn, optimizer, sharding, micro_batches)
@@ -80,7 +80,7 @@ def test_random_networks_of_sizes_that_do_not_divide(drawn, optimizer, sharding,
 
 
 @pytest.mark.thorough
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(**ODD)
 def test_more_random_networks_of_sizes_that_do_not_divide(drawn, optimizer, sharding, micro_batches):
     assert_right(drawn, optimizer, sharding, micro_batches, UNEVEN)

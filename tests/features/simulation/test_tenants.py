@@ -113,7 +113,7 @@ MESHES = [{"data": 16}, {"pipeline": 2, "data": 8}, {"data": 2, "tensor": 8}, {"
 
 
 @pytest.mark.thorough
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(data=st.data())
 def test_folded_is_unfolded_with_tenants(data):
     """Random plans on random hosts, some slow parts: every tenant takes the same time to the nanosecond."""

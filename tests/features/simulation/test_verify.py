@@ -21,14 +21,11 @@ FEW_RANKS = 16
 """Three stages and two ranks of each other axis are 12: more show no other composition."""
 LATER = {
     "bloom-176b-384-a100": "tiny-gpt-cpu",
-    "deepseek-v3-2048-h800": "deepseek-v3-4-layers-8-b200",
     "gpt-auto-dynamic-atlas-800t-a2": "tiny-gpt-cpu",
     "gpt-auto-propagation-8-v100": "tiny-gpt-cpu",
     "gpt-auto-recursive-atlas-800t-a2": "tiny-gpt-cpu",
     "gpt3-175b-1024-a100": "tiny-gpt-cpu",
     "llama2-13b-32-h100-sweep": "quickstart",
-    "llama2-13b-8-a100-40-offload": "quickstart",
-    "llama2-13b-8-a100-40-recompute": "quickstart",
     "llama2-7b-8-ascend-910b-copies": "llama2-7b-8-ascend-910b-fine-grained",
     "llama2-7b-8-ascend-910b-tensor": "llama2-7b-8-ascend-910b-fine-grained",
     "llama2-7b-atlas-900-a2": "quickstart",
@@ -42,17 +39,13 @@ LATER = {
     "manual-halo-exchange-4-ascend-910": "manual-all-reduce-8-ascend-910",
     "megatron-1.7b-32-a100": "tiny-gpt-cpu",
     "megatron-1t-2048-h200": "tiny-gpt-cpu",
-    "megatron-1t-2048-h200-interleaved": "tiny-gpt-cpu",
-    "megatron-1t-2048-h200-zb-v": "tiny-gpt-cpu",
     "megatron-39b-512-a100": "tiny-gpt-cpu",
     "mixed-h100-ascend-cpu": "llama3-8b-atlas-800t-a2",
     "mixtral-8x7b-64-h100": "deepseek-v3-4-layers-8-b200",
     "mpt-7b-32-a100": "llama3-8b-8-h100-torchtitan",
-    "onnx-language-model-8-h100": "quickstart",
     "ops-shard-8-ascend-910b": "tiny-gpt-cpu",
     "opt-175b-992-a100": "tiny-gpt-cpu",
     "pangu-alpha-200b-2048-ascend-910": "tiny-gpt-cpu",
-    "pangu-alpha-200b-2048-ascend-910-searched": "tiny-gpt-cpu",
     "qwen3-30b-a3b-32-h100-skewed": "deepseek-v3-4-layers-8-b200",
     "remote-sensing-16-ascend-910": "resnet-50-8-v100",
     "resnet-50-64-ascend-910": "resnet-50-8-v100",
@@ -78,18 +71,27 @@ sharding, recomputation, offload, context, experts, copies, precisions and profi
 ``test_auto`` (searched strategies).
 """
 LONG = {
+    "deepseek-v3-2048-h800",
+    "llama2-13b-8-a100-40-offload",
+    "llama2-13b-8-a100-40-recompute",
     "llama3-70b-512-h100",
     "llama3-70b-64-h100-overlap",
     "llama3-70b-64-h100-seqpipe",
     "llama3-70b-64-h100-sequence-parallel",
+    "megatron-1t-2048-h200-interleaved",
+    "megatron-1t-2048-h200-zb-v",
+    "onnx-language-model-8-h100",
 }
-"""Whose sequences stay long in their small forms, or layers many: contracts show these on small models."""
+"""Whose sequences stay long in their small forms, or layers many: contracts show these on small models
+(``test_compositions``: schedules, sharding, offload, recomputation), and ``test_auto`` the ONNX model.
+"""
 ALIKE = {
     "gpt-auto-dynamic-8-v100": "gpt-auto-dynamic-atlas-800t-a2",
     "gpt-auto-propagation-atlas-800t-a2": "gpt-auto-propagation-8-v100",
     "gpt-auto-recursive-8-v100": "gpt-auto-recursive-atlas-800t-a2",
     "megatron-18b-256-a100": "megatron-39b-512-a100",
     "mt-nlg-530b-2240-a100": "bloom-176b-384-a100",
+    "pangu-alpha-200b-2048-ascend-910-searched": "pangu-alpha-200b-2048-ascend-910",
 }
 """Exhaustive ones, each with one that is its like in model and plan, once both are small."""
 

@@ -79,7 +79,7 @@ def climbing(steps):
 
 
 @pytest.mark.thorough
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(CASES, st.sampled_from(SHARDED))
 def test_no_usual_bucket_is_faster_nor_the_profiles_own(case, sharding):
     sharded, operations = sharding

@@ -12,9 +12,10 @@ from simcluster.search.bounds import LayerCosts
 from simcluster.search.bounds.layer_memory import LayerMemory
 from simcluster.search.bounds.plan_texts import SCATTERED, WHOLE, PlanTexts
 from simcluster.search.bounds.small_plans import SmallPlans
+from tests.support.covering import quick
 from tests.support.plan_spaces import random_scenario
 
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 12))]
+SEEDS = quick(range(12), 0, later=range(5, 12))
 
 
 def assert_holds_equally(memory: LayerMemory, other: LayerMemory) -> None:
@@ -64,16 +65,12 @@ def test_what_is_kept_does_not_depend_on_what_is_sharded_nor_shrinks_with_the_mi
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("part", range(3))
-def test_plans_that_share_a_sharded_model_are_those_made_alone(part):
-    """All of them share; in each part every third one is also made alone."""
+def test_plans_that_share_a_sharded_model_are_those_made_alone():
     space = PlanSpace.of(random_scenario(0), ["mesh", "recompute", "optimizer_sharding"])
     texts = PlanTexts(space.scenario)
     together = SmallPlans(texts)
-    for number, choice in enumerate(space.plans):
+    for choice in space.plans:
         shared = together.costs(choice)
-        if number % 3 != part:
-            continue
         alone = SmallPlans(texts).costs(choice)
         if isinstance(alone, LayerCosts):
             assert_costs_equally(shared, alone)
