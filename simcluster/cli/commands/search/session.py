@@ -16,7 +16,7 @@ from simcluster.cli.output.item_progress import progress_bar
 from simcluster.cli.output.result_files import check_writable, write_text
 from simcluster.cli.output.scenario_target import Target
 from simcluster.deferred_dataclass import dataclass
-from simcluster.errors import ScenarioError, nearest
+from simcluster.errors import Problem, ScenarioError, nearest
 from simcluster.scenario import Scenario
 from simcluster.search import (
     Objective,
@@ -139,9 +139,9 @@ def seconds_of(text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        seconds = units.parse(text, units.Dimension.TIME)
+        seconds = units.parse(text, units.Dimension.TIME, "60 s")
     except ValueError as error:
-        raise ScenarioError(f"--budget {text}: {error}", hint="such as 60s or 5 min") from None
+        raise ScenarioError(Problem(str(error), where=f"--budget {text}")) from None
     if seconds <= 0:
         raise ScenarioError(f"--budget {text}: a time above zero is needed", hint="such as 60s")
     return seconds
