@@ -236,12 +236,17 @@ def assumptions_text(documents: RunDocument, listed: str = "listed in the JSON r
     """
     summary = documents["summary"]
     ranks, classes = summary["num_ranks"], summary["num_classes"]
-    folded = "each" if classes == ranks else f"as {classes:,} class{'es' * (classes > 1)} of equal ranks"
+    if ranks == 1:
+        simulated = "1 rank"
+    elif classes == ranks:
+        simulated = f"{ranks:,} ranks, each"
+    else:
+        simulated = f"{ranks:,} ranks, as {classes:,} class{'es' * (classes > 1)} of equal ranks"
     took = f" in {units.seconds(summary['wall_s'])}" if "wall_s" in summary else ""
     assumptions = summary["assumptions"]
     band = summary.get("error_band") if documents["plan"]["framework"] != "ideal" else None
     return [
-        f"Simulated {ranks:,} ranks, {folded}: {summary['num_events']:,} events{took}.",
+        f"Simulated {simulated}: {summary['num_events']:,} events{took}.",
         *([band["words"]] if band else []),
         *_dispatch(summary),
         f"Based on {len(assumptions)} assumptions, {listed}: {_assumed(assumptions)}.",
