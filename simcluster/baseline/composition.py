@@ -18,7 +18,7 @@ _PARTS = {
     "compute": "compute_s",
     "slowed beside communication": "slowed_s",
     "pipeline wait": "pipeline_wait_s",
-    "launches and dispatch": "host_s",
+    "host and dispatch": "host_s",
     "offload wait": "offload_wait_s",
     "input wait": "input_wait_s",
     "idle": "idle_s",

@@ -44,9 +44,9 @@ def step_parts_of(documents: RunDocument) -> list[StepPart]:
             "communication beside kernels, which makes them longer by {} of the step",
         ),
         (
-            "launches and dispatch",
+            "host and dispatch",
             summary["host_s"],
-            "the host: devices wait for kernel launches in {} of the step",
+            "the host: devices wait for launches, dispatch and what runs on the host in {} of the step",
         ),
         (
             "pipeline wait",

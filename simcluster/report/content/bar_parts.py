@@ -46,7 +46,7 @@ def step_parts(summary: Mapping[str, Any], axes: Sequence[str] = ()) -> list[tup
     for name, key, tone in (
         ("slowed beside communication", "slowed_s", OLIVE),
         ("pipeline wait", "pipeline_wait_s", PURPLE),
-        ("launches and dispatch", "host_s", TEAL),
+        ("host and dispatch", "host_s", TEAL),
         ("offload wait", "offload_wait_s", GREEN),
         ("input wait", "input_wait_s", GREEN),
         ("idle", "idle_s", GREY),

@@ -65,7 +65,7 @@ def _by_class(run: Run, means: list[BarPart]) -> Markup:
     step = run.documents["summary"]["step_time_s"]
     tones = {part.name: part.tone for part in means}
     names = {part.name.removesuffix(" communication"): part.name for part in means}
-    names |= {"host": "launches and dispatch", "offload": "offload wait", "input": "input wait"}
+    names |= {"host": "host and dispatch", "offload": "offload wait", "input": "input wait"}
     rows = []
     for entry, waits in zip(classes, class_waits(run), strict=True):
         shown: dict[str, float] = {}
