@@ -167,7 +167,7 @@ class Comparison:
             ("pipeline wait of the step", lambda side: side.summary["bubble_fraction"], units.percent),
             ("exposed communication", lambda side: side.exposed, units.seconds),
             ("sent per rank", lambda side: side.sent, units.volume),
-            ("memory of the fullest device", lambda side: side.fullest["total"], units.size),
+            ("peak memory, fullest device", lambda side: side.fullest["total"], units.size),
         ]
         if any(
             side.summary["reserved_memory_bytes_max"] != side.summary["allocated_memory_bytes_max"]

@@ -95,12 +95,12 @@ class SearchSession:
                 kept = f"; simulated plans are kept in {self.keep}" if self.keep is not None else ""
                 terminal.print_note(f"interrupted{kept or '; with --keep FILE the same command would go on'}")
                 raise
-        self._write(result, quiet)
+        self._write(result)
         if not quiet:
             terminal.print_result(search_text(result, top=top, colour=terminal.has_colour()), drawn=True)
         return ExitCode.DONE if result.best is not None else ExitCode.FAILED
 
-    def _write(self, result: SearchResult, quiet: bool) -> None:
+    def _write(self, result: SearchResult) -> None:
         if self.json is not None:
             document = orjson.dumps(search_document(result), option=orjson.OPT_INDENT_2) + b"\n"
             write_text(self.json, document.decode())
@@ -111,8 +111,6 @@ class SearchSession:
             f"# {line}\n" for line in (f"Found by simcluster search {self.path}.", verdict(result))
         )
         self.target.write(head + scenario_text(Scenario.load(self.path, changes), changes))
-        if not quiet:
-            terminal.print_note(f"written: {self.target.path}")
 
 
 def split_keys(text: str) -> list[str]:
