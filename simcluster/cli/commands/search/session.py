@@ -25,7 +25,6 @@ from simcluster.search import (
     SearchResult,
     search_document,
     search_journal,
-    search_keys,
     search_text,
     verdict,
 )
@@ -72,7 +71,7 @@ class SearchSession:
                 hint=nearest(objective, list(Objective)),
             )
         scenario = Scenario.load(path, settings)
-        space = PlanSpace.of(scenario, split_keys(over or ""))
+        space = PlanSpace.of(scenario, over or "")
         search = PlanSearch(space, Objective(objective), limit_memory, seconds_of(budget))
         search.check()
         return cls(path, settings, search, json, target, keep, restart)
@@ -111,25 +110,6 @@ class SearchSession:
             f"# {line}\n" for line in (f"Found by simcluster search {self.path}.", verdict(result))
         )
         self.target.write(head + scenario_text(Scenario.load(self.path, changes), changes))
-
-
-def split_keys(text: str) -> list[str]:
-    """``mesh,micro_batch=1,2,recompute`` -> keys with their values: a value is what is no key."""
-    keys: list[str] = []
-    for part in text.split(","):
-        name = part.strip()
-        if not name:
-            continue
-        is_value = bool(keys) and "=" in keys[-1] and "=" not in name and not _is_key(name)
-        if is_value:
-            keys[-1] += f",{name}"
-        else:
-            keys.append(name)
-    return keys
-
-
-def _is_key(name: str) -> bool:
-    return name in search_keys()
 
 
 def seconds_of(text: str | None) -> float | None:
