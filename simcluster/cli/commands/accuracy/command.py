@@ -12,7 +12,7 @@ from simcluster.cli.arguments.options import complete_names
 from simcluster.cli.output.exit_code import ExitCode
 
 if TYPE_CHECKING:
-    from simcluster.errors import Problem
+    from simcluster.errors import Problem, ScenarioError
 
 EXAMPLES = (
     "simcluster accuracy collectives.csv --worst 10",
@@ -128,6 +128,8 @@ def accuracy(
     from simcluster.cli.output.terminal import has_colour, print_result
 
     titles = column_titles(file)
+    if not {"op", "kernel", "metric"} & set(titles):
+        raise _of_no_kind(file)
     refused: list[Problem] = []
     if {"kernel", "time_us"} <= set(titles):
         refuse_options_of_runs(
@@ -174,6 +176,18 @@ def accuracy(
         drawn=not csv,
     )
     return _done(refused)
+
+
+def _of_no_kind(file: str) -> ScenarioError:
+    """What is wrong with a file whose columns are none that is known."""
+    from simcluster.errors import Problem, ScenarioError
+
+    hint = (
+        "the first line has the titles of columns: collectives have one that is called op, kernels have "
+        "kernel and time_us, training runs have metric"
+    )
+    message = "these are neither measured collectives, nor kernels, nor training runs"
+    return ScenarioError(Problem(message, hint=hint, where=f"{file}:1"))
 
 
 def _done(refused: Sequence[Problem]) -> ExitCode:
