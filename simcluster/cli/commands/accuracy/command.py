@@ -124,6 +124,7 @@ def accuracy(
         run_grouping,
         select_rows,
     )
+    from simcluster.cli.output.item_progress import counted_progress
     from simcluster.cli.output.result_files import check_writable, write_text
     from simcluster.cli.output.terminal import has_colour, print_result
 
@@ -154,7 +155,8 @@ def accuracy(
             return ExitCode.DONE
         grouping = run_grouping(by)
         runs = select_rows(read_runs(file, refused), hardware, op, id_, refused)[::every]
-        predictions = predict_runs(runs, cluster, jobs=jobs)
+        with counted_progress(Path(file).name) as watch:
+            predictions = predict_runs(runs, cluster, jobs=jobs, watch=watch)
         for path, made in ((html, runs_html), (bands, band_table)):
             if path is not None:
                 write_text(path, made(predictions))
