@@ -41,7 +41,7 @@ COMPUTE = SweepFigure("compute_s", "compute", units.seconds)
 EXPOSED = SweepFigure("exposed_communication_s", "exposed", units.seconds)
 PREFILL = SweepFigure("prefill_mfu", "prefill MFU", units.percent, is_less_better=False)
 DECODE = SweepFigure("decode_mbu", "decode MBU", units.percent, is_less_better=False)
-HELD = SweepFigure("peak_memory_bytes", "memory held", units.size)
+PEAK_MEMORY = SweepFigure("peak_memory_bytes", "peak memory", units.size)
 MEMORY = SweepFigure("needed_memory_bytes", "memory", units.size)
 """What the fullest device needs: what it holds at its peak, and the fragments of its allocator."""
 
@@ -59,7 +59,7 @@ TRAINING_FIGURES = (
     COMPUTE,
     EXPOSED,
     BUBBLE,
-    HELD,
+    PEAK_MEMORY,
     MEMORY,
     CAPACITY,
     RANKS,
@@ -75,7 +75,7 @@ INFERENCE_FIGURES = (
     SAMPLES,
     PREFILL,
     DECODE,
-    HELD,
+    PEAK_MEMORY,
     MEMORY,
     CAPACITY,
     RANKS,
