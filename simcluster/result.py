@@ -80,7 +80,8 @@ class Result(RunPlots):
     """Seconds that kernels took longer because communication beside them held units and memory bandwidth."""
 
     host_s: float
-    """Seconds of a step in which kernels waited for the host to dispatch them."""
+    """Seconds of a step that launches of kernels took, and in which kernels waited for the host: for it to
+    dispatch them, or for operators that run there."""
 
     pipeline_wait_s: float
     """Seconds of a step spent waiting for other stages."""
@@ -311,7 +312,8 @@ class Result(RunPlots):
         return (
             f"Result: {printable_text(self.name)}\n"
             f"  {text}\n"
-            f"  {self.num_ranks:,} ranks in {self.num_classes:,} classes, memory {memory}: "
+            f"  {self.num_ranks:,} rank{'s' * (self.num_ranks != 1)} in {self.num_classes:,} "
+            f"class{'es' * (self.num_classes != 1)}, memory {memory}: "
             f"{emphasised_verdict(self.summary)}"
         )
 

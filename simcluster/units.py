@@ -61,19 +61,21 @@ class Dimension(Enum):
 _NUMBER = re.compile(r"\s*([-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*(?: \S+)?)\s*")
 
 
-def parse(text: object, dimension: Dimension) -> float:
+def parse(text: object, dimension: Dimension, example: str = "") -> float:
     """The quantity in base units; ``parse("400 Gbps", Dimension.BANDWIDTH)`` is 5e10.
 
-    Raises ValueError, saying the accepted form, for anything but a finite number >= 0 followed by a unit.
+    Raises ValueError, saying the accepted form by an ``example`` (else the dimension's), for anything
+    but a finite number >= 0 followed by a unit.
     """
+    example = example or dimension.example
     match = _NUMBER.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        raise ValueError(f"write a number with a unit, such as '{dimension.example}'")
+        raise ValueError(f"write a number with a unit, such as '{example}'")
     number, unit = match.groups()
     if not unit:
-        raise ValueError(f"'{number}' has no unit; write for example '{dimension.example}'")
+        raise ValueError(f"'{number}' has no unit; write for example '{example}'")
     if unit not in dimension.units:
-        raise ValueError(f"unknown unit '{unit}'; write for example '{dimension.example}'")
+        raise ValueError(f"unknown unit '{unit}'; write for example '{example}'")
     value = float(number.replace("_", "")) * dimension.units[unit]
     if not math.isfinite(value) or value < 0:
         raise ValueError(f"must be a finite quantity of at least 0 {dimension.base}")

@@ -58,7 +58,8 @@ def accuracy_text(
 
 def farthest_off(noun: str, table: Table) -> list[RenderableType]:
     """The table of what is farthest off, with its title."""
-    return ["", Text(f"The {table.row_count} {noun} farthest off", "bold"), table]
+    counted = noun.removesuffix("s") if table.row_count == 1 else f"{table.row_count} {noun}"
+    return ["", Text(f"The {counted} farthest off", "bold"), table]
 
 
 def not_predicted(predictions: Sequence[FigurePrediction]) -> list[RenderableType]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from simcluster import units
 from simcluster.advice.advice import Advice
 from simcluster.advice.report import advice_document, advice_html, advice_text
 from simcluster.deferred_dataclass import dataclass
@@ -31,6 +32,11 @@ class GivenAdvice:
     def document(self) -> dict[str, Any]:
         """All that ``simcluster advise --json`` prints, SI units."""
         return advice_document(self.rounds[0])
+
+    def __repr__(self) -> str:
+        count = len(self.changes)
+        changes = f"{count:,} change{'s' * (count != 1)}"
+        return f"GivenAdvice: {self.rounds[0].name}, {changes}: {units.seconds(self.final.step)} a step"
 
     def __str__(self) -> str:
         """All of it, to read."""

@@ -155,7 +155,7 @@ def _shares(advice: Advice) -> str:
         f"exposed {axis} communication": run.exposed(axis)
         for axis in run.summary.get("exposed_communication_s", {})
     }
-    shares["waiting for the host"] = run.host_share
+    shares["host and dispatch"] = run.host_share
     named = [f"{units.percent(share)} {name}" for name, share in shares.items() if share >= _LEAST_SHARE]
     return f"Of it: {', '.join(named)}." if named else "All of it is computation."
 

@@ -85,6 +85,6 @@ def cause_lines(causes: Iterable[DriftCause]) -> Iterator[tuple[str, str]]:
 _HEADINGS = {
     "step": "step",
     "operators": "operators",
-    "collectives": "collectives, hidden or not",
+    "collectives": "collectives, exposed or not",
     "memory": "memory",
 }

@@ -35,7 +35,7 @@ class Composition(Section):
     """Kernels by operator, all layers together: ``layers.*.mlp.up``; those of 0.01 % of the step or more."""
 
     collectives: dict[Name, float]
-    """Collectives and sends by operator and mesh axis, hidden or not: ``layers.*.mlp.up.all_gather
+    """Collectives and sends by operator and mesh axis, exposed or not: ``layers.*.mlp.up.all_gather
     (tensor)``."""
 
     memory: dict[Name, int]

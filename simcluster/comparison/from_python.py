@@ -47,6 +47,9 @@ class ComparedPlans:
         """Writes the page that ``simcluster compare --html`` does."""
         Path(path).write_text(comparison_page(self.comparison), encoding="utf-8")
 
+    def __repr__(self) -> str:
+        return f"ComparedPlans: {', '.join(side.name for side in self.comparison.sides)}"
+
     def __str__(self) -> str:
         return comparison_text(self.comparison)
 

@@ -9,8 +9,9 @@ from simcluster.draw.markup import Markup
 from simcluster.draw.svg import CHARACTER, Canvas, text_fits
 from simcluster.draw.tone import Tone
 
-_USED = ((0x5B, 0x9B, 0xD5), (0xF0, 0xA0, 0x4B), (0xD9, 0x3F, 0x3F))
-"""The colours of lines that are used never, half of the time, always."""
+_USED = ((0x5B, 0x9B, 0xD5), (0x62, 0xB3, 0x7D), (0xF0, 0xA0, 0x4B), (0xE5, 0x70, 0x45), (0xD9, 0x3F, 0x3F))
+"""The colours of lines that are used never, a quarter of the time, half of it, three quarters, always. Green
+stands between blue and orange, because halfway between these two is the grey of lines that are not used."""
 
 _BOX, _GAP, _ROOM, _NAME, _SIZE = 24.0, 6.0, 44.0, 96.0, 10.0
 
@@ -91,7 +92,9 @@ def _draw(canvas: Canvas, line: Connection, start: tuple[float, float], end: tup
 
 
 def use_colour(use: float) -> str:
-    """The colour of a line that is in use for a share of the time: blue, orange, red; none if for nothing."""
+    """The colour of a line that is in use for a share of the time, from blue over green and orange to
+    red; none if for nothing.
+    """
     if use <= 0:
         return ""
     place = min(1.0, use) * (len(_USED) - 1)

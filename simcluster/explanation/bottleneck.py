@@ -43,7 +43,11 @@ def step_parts_of(documents: RunDocument) -> list[StepPart]:
             summary["slowed_s"],
             "communication beside kernels, which makes them longer by {} of the step",
         ),
-        ("launches", summary["host_s"], "the host: devices wait for kernel launches in {} of the step"),
+        (
+            "host and dispatch",
+            summary["host_s"],
+            "the host: devices wait for launches, dispatch and what runs on the host in {} of the step",
+        ),
         (
             "pipeline wait",
             summary["pipeline_wait_s"],

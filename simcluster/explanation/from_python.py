@@ -38,6 +38,9 @@ class GivenExplanation:
         """All that ``simcluster explain --json`` prints, SI units."""
         return explanation_document(self.explanation)
 
+    def __repr__(self) -> str:
+        return f"GivenExplanation: {self.explanation.run.documents['plan']['name']}: {self.bottleneck}"
+
     def __str__(self) -> str:
         return explanation_text(self.explanation)
 

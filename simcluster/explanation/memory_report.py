@@ -76,10 +76,11 @@ def _verdict(explanation: Explanation) -> Text:
     parts = f" ({units.size(use.fragments)} of it fragments)" if use.fragments else ""
     needed = f"a device needs {units.size(use.needed)}{parts} of {units.size(use.capacity)}"
     takes = f"{_whole(explanation)} would take {units.seconds(explanation.present.step)}"
-    left = f"{units.size(use.left)} are left" if use.left >= 0 else f"{units.size(-use.left)} too much"
     if use.verdict is MemoryVerdict.TIGHT:
+        left = f"{units.size(use.left)} are left" if use.left >= 0 else f"{units.size(-use.left)} too much"
         return Text(f"It is tight: {needed}, {left}{asked}; {takes}.", "yellow")
-    return Text(f"It does not fit: {needed}, {left}{asked}; {takes}.", "red")
+    with_it = f" with {units.size(use.headroom)} of headroom" if use.headroom else ""
+    return Text(f"It does not fit: {needed}, {units.size(use.lacking)} are lacking{with_it}; {takes}.", "red")
 
 
 def _whole(explanation: Explanation) -> str:

@@ -10,6 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from simcluster import units
+from simcluster.analysis import MemoryVerdict
 from simcluster.draw import Column, quantities, text_table
 from simcluster.explanation.bottleneck import bottleneck_text
 from simcluster.explanation.explanation import Explanation
@@ -46,7 +47,10 @@ def time_parts(explanation: Explanation) -> Iterator[RenderableType]:
 
 def _headline(explanation: Explanation) -> str:
     what = "The answer" if "inference" in explanation.run.documents["plan"] else "A step"
-    return f"{what} takes {units.seconds(explanation.present.step)}."
+    step = units.seconds(explanation.present.step)
+    if explanation.present.use.verdict is MemoryVerdict.DOES_NOT_FIT:
+        return f"{what} would take {step}, but the plan does not fit: memory, and what would fit, is below."
+    return f"{what} takes {step}."
 
 
 def _operators(use: RunDocument) -> Iterator[RenderableType]:
@@ -159,8 +163,9 @@ def _tips(explanation: Explanation) -> Iterator[RenderableType]:
     present = explanation.present
     if explanation.tips and not helping:
         number = len(explanation.tips)
-        tried = f"Of {number} changes that were tried none" if number > 1 else "The change that was tried"
-        yield Text(f"{tried} gains {'nothing' if number == 1 else 'anything'}.")
+        kinds = ", ".join(dict.fromkeys(tip.kind for tip in explanation.tips))
+        tried = f"Of {number} changes that were tried" if number > 1 else "The change that was tried"
+        yield Text(f"{tried} ({kinds}) {'none gains anything' if number > 1 else 'gains nothing'}.")
     if helping:
         rows: list[list[str | Text]] = [
             [

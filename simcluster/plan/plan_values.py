@@ -181,7 +181,7 @@ class PlanValues(Planner):
         """Layers of each virtual stage."""
         given = self.parallel.schedule.stages
         if given == "auto":
-            return default_layers(self.model.num_layers, len(chain))
+            return default_layers(self.model.num_layers, len(chain), chain.num_chunks)
         return written_layers(given, chain)
 
     def _optimizer(

@@ -7,7 +7,7 @@ from typing import Any
 from simcluster.deferred_dataclass import dataclass
 from simcluster.scenario import Scenario
 from simcluster.search.planner import SearchResult, SimulatedPlan
-from simcluster.search.report import search_document, search_html, search_text
+from simcluster.search.report import search_document, search_html, search_text, verdict
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,9 @@ class FoundPlan:
     def document(self) -> dict[str, Any]:
         """All that ``simcluster search --json`` writes, SI units."""
         return search_document(self.result)
+
+    def __repr__(self) -> str:
+        return f"FoundPlan: {verdict(self.result)}"
 
     def __str__(self) -> str:
         """The table, and why others lost."""

@@ -19,7 +19,7 @@ from simcluster.workers import borrowed_executor
 
 def find_plan(
     scenario: GivenScenario,
-    over: Sequence[str] = (),
+    over: Sequence[str] | str = (),
     *,
     objective: Literal["step_time", "cost", "memory"] = "step_time",
     limit_memory: float | None = None,
@@ -33,8 +33,9 @@ def find_plan(
 ) -> FoundPlan:
     """The best plan for a scenario's model and cluster, with the proof, and the table of the next best.
 
-    ``over`` are keys of ``simcluster search --over``, such as ``["mesh", "micro_batch=1,2,4"]``; by default
-    those of the command. ``limit_memory`` is the share of a device's memory that a plan may need,
+    ``over`` are keys of ``simcluster search --over``, such as ``["mesh", "micro_batch=1,2,4"]`` or
+    ``"mesh,micro_batch=1,2,4"``; by default those of the command. ``limit_memory`` is the share of a device's
+    memory that a plan may need,
     ``budget_s`` the seconds after which no further plan is begun. ``print`` shows the table; ``best`` is None
     where no plan fits, ``scenario`` the scenario with the best plan. ``keep`` is a file of simulated plans,
     so that the same call goes on after an interruption; ``restart`` throws them away. Plans are simulated as

@@ -80,7 +80,11 @@ def run_built(
     if built.scenario.spec.job is not None:
         from simcluster.job import JOB_METRICS
 
+        if progress is not None:
+            progress.doing = "running the job over days"
         made["job"] = _job(built, made["summary"], replications, jobs)
+        if progress is not None:
+            progress.doing = ""
         made["summary"] |= {name: made["job"][name] for name in JOB_METRICS}
     steps = built.scenario.spec.run.steps
     later |= {

@@ -41,7 +41,10 @@ COMPUTE = SweepFigure("compute_s", "compute", units.seconds)
 EXPOSED = SweepFigure("exposed_communication_s", "exposed", units.seconds)
 PREFILL = SweepFigure("prefill_mfu", "prefill MFU", units.percent, is_less_better=False)
 DECODE = SweepFigure("decode_mbu", "decode MBU", units.percent, is_less_better=False)
-MEMORY = SweepFigure("peak_memory_bytes", "memory", units.size)
+PEAK_MEMORY = SweepFigure("peak_memory_bytes", "peak memory", units.size)
+MEMORY = SweepFigure("needed_memory_bytes", "memory", units.size)
+"""What the fullest device needs: what it holds at its peak, and the fragments of its allocator."""
+
 CAPACITY = SweepFigure("memory_capacity_bytes", "of", units.size, is_less_better=False)
 GOODPUT = SweepFigure("goodput", "goodput", units.percent, is_less_better=False)
 RANKS = SweepFigure("num_ranks", "ranks", "{:,.0f}".format)
@@ -56,6 +59,7 @@ TRAINING_FIGURES = (
     COMPUTE,
     EXPOSED,
     BUBBLE,
+    PEAK_MEMORY,
     MEMORY,
     CAPACITY,
     RANKS,
@@ -71,6 +75,7 @@ INFERENCE_FIGURES = (
     SAMPLES,
     PREFILL,
     DECODE,
+    PEAK_MEMORY,
     MEMORY,
     CAPACITY,
     RANKS,

@@ -102,7 +102,7 @@ def memory_svg(ranked: RankedPoints, axes: PlotAxes, width: float, height: float
     unit = 2.0**30
     for mark in ticks(widest / unit, 8):
         canvas.text(frame.x(mark * unit), frame.ground + 16, f"{mark:g} GiB", anchor="middle", faint=True)
-    frame.draw_ground("memory of the fullest device")
+    frame.draw_ground("memory that the fullest device needs")
     if limit:
         canvas.line(frame.x(limit), TOP - 4, frame.x(limit), frame.ground, strong=True, colour=LIMIT)
         canvas.text(frame.x(limit), TOP - 10, "what a device has", anchor="middle", faint=True)

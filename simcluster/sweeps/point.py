@@ -37,6 +37,7 @@ def run_point(scenario: Scenario, changes: tuple[tuple[str, str], ...]) -> Row:
     values = summary | {
         "exposed_communication_s": sum(summary["exposed_communication_s"].values()),
         "peak_memory_bytes": fullest["total"],
+        "needed_memory_bytes": fullest["total"] + fullest.get("fragments", 0),
         "memory_capacity_bytes": fullest["capacity"],
     }
     return {

@@ -99,7 +99,7 @@ class SweepResult:
         """The rows as a polars DataFrame; needs the extra ``notebook``."""
         import polars
 
-        whole = ("num_ranks", "peak_memory_bytes", "memory_capacity_bytes")
+        whole = ("num_ranks", "peak_memory_bytes", "needed_memory_bytes", "memory_capacity_bytes")
         kinds: dict[str, Any] = {
             figure.column: polars.Int64 if figure.column in whole else polars.Float64
             for figure in self.ranked.figures

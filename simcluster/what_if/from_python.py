@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from simcluster import units
 from simcluster.deferred_dataclass import dataclass
 from simcluster.report import message_display
 from simcluster.simulation import GivenScenario, build_scenario, scenario_of
@@ -31,6 +32,10 @@ class WhatIfAnswer:
     def to_html(self, path: str | Path) -> None:
         """Writes the page that ``simcluster whatif --html`` does."""
         Path(path).write_text(what_if_page(self.answer), encoding="utf-8")
+
+    def __repr__(self) -> str:
+        step = f"{self.answer.what} of {units.seconds(self.answer.present)}"
+        return f"WhatIfAnswer: {self.answer.name}, {step}, {len(self.effects)} kinds of figures"
 
     def __str__(self) -> str:
         return what_if_text(self.answer)

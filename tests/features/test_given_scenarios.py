@@ -60,3 +60,24 @@ def test_checks_know_plain_data_by_name(tmp_path, monkeypatch):
         simcluster.check([DATA, DATA])
     with pytest.raises(ScenarioError, match="a commit has files"):
         simcluster.check(DATA, against="main")
+
+
+def test_every_answer_is_one_short_line_in_a_prompt():
+    answers = [
+        simcluster.graph(DATA),
+        simcluster.explain(DATA),
+        simcluster.whatif(DATA),
+        simcluster.compare(DATA, DATA),
+        simcluster.advise(DATA, jobs=1),
+        simcluster.find_plan(DATA, "mesh,micro_batch=1,2", jobs=1),
+        simcluster.sweep(DATA, {"training.micro_batch": [1]}, jobs=1),
+        simcluster.verify(DATA),
+    ]
+    for answer in answers:
+        assert "\n" not in repr(answer) and len(repr(answer)) < 300, type(answer)
+
+
+@pytest.mark.parametrize("given", [5, None, ["small.yaml"]])
+def test_what_is_no_scenario_is_refused_in_words(given):
+    with pytest.raises(ScenarioError, match="is no scenario"):
+        simcluster.simulate(given)

@@ -1,7 +1,9 @@
 """Files for other tools, read back as those read them."""
 
 import csv
+import json
 import sys
+from pathlib import Path
 
 import polars
 import pytest
@@ -12,6 +14,8 @@ from simcluster.errors import SimclusterError, TraceError
 from simcluster.report.chakra import chakra_messages, write_chakra
 from simcluster.report.table_files import TABLES, write_tables
 from tests.support.scenario_texts import SMALL
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -174,3 +178,28 @@ def test_what_is_missing_is_said(result, tmp_path, monkeypatch):
     with pytest.raises(SimclusterError, match=r"pip install 'simcluster\[chakra\]'"):
         write_chakra(result.run, tmp_path)
     chakra_messages.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        "quickstart",
+        "llama3-70b-inference-8-h100",
+        "mixed-h100-ascend-cpu-lost-host",
+        "tenants-576-h100",
+        "wide-deep-8-ascend-910-servers",
+    ],
+)
+def test_the_guide_describes_every_key_of_the_json_result(scenario):
+    keys = set(json.loads(simcluster.simulate(ROOT / "scenarios" / f"{scenario}.yaml").to_json()))
+    guide = (ROOT / "simcluster" / "guide" / "interchange.md").read_text(encoding="utf-8")
+    section = guide.partition("## The JSON result")[2].partition("## Chakra")[0]
+    assert not {key for key in keys if f"`{key}`" not in section}
+
+
+def test_the_parts_of_a_step_sum_to_it(result):
+    """Those that the guide counts."""
+    summary = result.summary
+    names = ("compute_s", "slowed_s", "host_s", "pipeline_wait_s", "offload_wait_s", "input_wait_s", "idle_s")
+    whole = sum(summary[name] for name in names) + sum(summary["exposed_communication_s"].values())
+    assert whole == pytest.approx(summary["step_time_s"])

@@ -114,7 +114,7 @@ def hidden_collectives():
             Plan(f"{large}-overlap"),
         ),
     ]
-    heads = ("plan", "key", "step", "tensor communication not hidden")
+    heads = ("plan", "key", "step", "exposed tensor communication")
     yield from rows(heads, ("---", "---", "--:", "--:"))
     yield from rows(*((text, key, plan.step, plan.tensor) for text, key, plan in plans))
 

@@ -22,6 +22,7 @@ def row(step, memory, *, capacity=80, verdict=""):
         "step_time_s": float(step),
         "tokens_per_s": 1000.0 / step,
         "peak_memory_bytes": memory * GIB,
+        "needed_memory_bytes": memory * GIB,
         "memory_capacity_bytes": capacity * GIB,
         "num_ranks": 8,
     }

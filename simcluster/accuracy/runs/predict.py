@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -51,22 +51,28 @@ class RunPrediction(FigurePrediction):
 
 
 def predict_runs(
-    rows: Iterable[MeasuredRun], cluster: str | None = None, *, jobs: int = 1
+    rows: Iterable[MeasuredRun],
+    cluster: str | None = None,
+    *,
+    jobs: int = 1,
+    watch: Callable[[int, int], None] | None = None,
 ) -> list[RunPrediction]:
     """The figures of every row with what is predicted, or the reason for none, in order.
 
     ``cluster`` names a host for all of them, instead of the table's; ``jobs`` processes share the work. A row
-    whose process is killed is tried once more, then left without numbers.
+    whose process is killed is tried once more, then left without numbers. ``watch`` is called with how many
+    rows are done, and how many there are.
     Raises ScenarioError if there is no such host.
     """
     chosen = named_hardware(cluster) if cluster else None
     rows = list(rows)
+    predictions: list[RunPrediction] = []
     predicted = parallel_map(partial(_predicted, entry=chosen), rows, jobs)
-    return [
-        prediction
-        for row, some in zip(rows, predicted, strict=True)
-        for prediction in (_without(row, _KILLED) if some is None else some)
-    ]
+    for done, (row, some) in enumerate(zip(rows, predicted, strict=True), start=1):
+        predictions += _without(row, _KILLED) if some is None else some
+        if watch is not None:
+            watch(done, len(rows))
+    return predictions
 
 
 FITS = {True: 1.0, False: 2.0}

@@ -46,6 +46,7 @@ def export(
     the extra chakra, Parquet the extra notebook. For Perfetto: simcluster run --trace.
     """
     from simcluster.cli.output.progress import progress_line
+    from simcluster.cli.output.result_files import check_folder
     from simcluster.cli.output.terminal import print_note
     from simcluster.errors import Problem, ScenarioError
     from simcluster.listings import rank_list
@@ -54,8 +55,7 @@ def export(
     from simcluster.simulation import simulate
     from simcluster.trace import Run
 
-    if out.exists() and not out.is_dir():
-        raise ScenarioError(Problem("this is a file; name a folder", where=f"--out {out}"))
+    check_folder("--out", out)
     if Path(result).suffix == ".simrun":
         if settings:
             raise ScenarioError(Problem("a saved run cannot be changed", where=f"--set {settings[0]}"))

@@ -43,6 +43,7 @@ def verify(
     updated weights are compared with one device. Exit code 1 if they disagree.
     """
     from simcluster.cli.output.progress import progress_line
+    from simcluster.cli.output.result_files import check_folder
     from simcluster.cli.output.terminal import has_colour, print_note, print_problems, print_result
     from simcluster.errors import ScenarioError, SimclusterError
     from simcluster.report import verification_text
@@ -53,6 +54,7 @@ def verify(
         raise ScenarioError("--save takes one scenario")
     if merged and save is None:
         raise ScenarioError("--merged is about what --save DIR writes")
+    check_folder("--save", save)
     changed, worst = changes(settings), ExitCode.DONE
     for index, path in enumerate(scenarios):
         try:

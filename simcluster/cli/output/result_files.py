@@ -178,6 +178,12 @@ def check_writable(option: str, path: Path | None) -> None:
         raise ScenarioError(*problems)
 
 
+def check_folder(option: str, path: Path | None) -> None:
+    """Raises ScenarioError if the folder an option names, where it names one, could not be made later."""
+    if path is not None and (reason := _refused_folder(path)):
+        raise ScenarioError(Problem(reason, where=f"{option} {path}"))
+
+
 _CIRCLE = "this is a link that leads back to itself"
 
 _FILE_OPTIONS = {".html": "--html", ".json": "--json", ".gz": "--trace"}

@@ -11,19 +11,15 @@ from simcluster.model import Graph, Instance
 from simcluster.plan.pipeline.virtual_stages import VirtualStages
 
 
-def default_layers(num_layers: int, num_stages: int) -> tuple[int, ...]:
-    """Layers per stage (DESIGN 5).
+def default_layers(num_layers: int, num_stages: int, num_chunks: int = 1) -> tuple[int, ...]:
+    """Layers per stage (DESIGN 5), or per virtual stage where each stage has several chunks.
 
     Equal if they divide; where layers + 2 divide, the first and the last stage have one less (Llama 3 405B:
     126 + 2 = 8 x 16, or 128 x 1: then those two have the embedding, or the head, alone); otherwise the larger
     stages are in the middle. PlanError if another stage would have no layer.
     """
     if num_layers < num_stages and num_layers + 2 != num_stages:
-        raise PlanError(
-            f"{num_stages} pipeline stages for {num_layers} layers: every stage needs at least one layer",
-            path="parallel.mesh.pipeline",
-            hint=f"use at most {num_layers} stages",
-        )
+        raise _too_few_layers(num_layers, num_stages // num_chunks, num_chunks)
     whole, extra = divmod(num_layers, num_stages)
     if extra == 0 and num_layers:
         return (whole,) * num_stages
@@ -32,6 +28,24 @@ def default_layers(num_layers: int, num_stages: int) -> tuple[int, ...]:
         return (size - 1, *(size,) * (num_stages - 2), size - 1)
     first = (num_stages - extra) // 2
     return tuple(whole + (first <= stage < first + extra) for stage in range(num_stages))
+
+
+def _too_few_layers(num_layers: int, num_stages: int, num_chunks: int) -> PlanError:
+    """What is wrong with more stages, or chunks of them, than layers."""
+    if num_chunks == 1:
+        return PlanError(
+            f"{num_stages} pipeline stages for {num_layers} layers: every stage needs at least one layer",
+            path="parallel.mesh.pipeline",
+            hint=f"use at most {num_layers} stages",
+        )
+    fewer = [f"{num_layers // num_stages} chunks"] * (num_layers // num_stages > 1)
+    fewer += [f"{num_layers // num_chunks} stages"] * (num_layers >= num_chunks)
+    return PlanError(
+        f"{num_stages} pipeline stages x {num_chunks} chunks = {num_stages * num_chunks} for {num_layers} "
+        "layers: every chunk needs at least one layer",
+        path="parallel.mesh.pipeline",
+        hint=f"use at most {' or '.join(fewer or ['one chunk'])}",
+    )
 
 
 def written_layers(

@@ -65,7 +65,7 @@ def _seconds(documents: RunDocument) -> Iterator[tuple[tuple[str, str], float]]:
         busy = operator["arithmetic_s"] + operator["memory_s"]
         yield ("operator", f"{operator['block']} {operator['name']}"), busy
     launches = sum(operator["launch_s"] for operator in use["operators"])
-    yield ("wait", "launches and dispatch of all kernels"), launches
+    yield ("wait", "launches and dispatch"), launches
     for collective in use["collectives"]:
         name = f"{collective['block']} {collective['name']}, exposed"
         yield ("collective", name), collective["exposed_s"]

@@ -165,9 +165,9 @@ class Comparison:
             (f"{rate} per device", _figure("tokens_per_s_per_device"), units.count),
             *((name, _figure(figure), units.percent) for name, figure in _SHARES[answers]),
             ("pipeline wait of the step", lambda side: side.summary["bubble_fraction"], units.percent),
-            ("communication not hidden", lambda side: side.exposed, units.seconds),
+            ("exposed communication", lambda side: side.exposed, units.seconds),
             ("sent per rank", lambda side: side.sent, units.volume),
-            ("memory of the fullest device", lambda side: side.fullest["total"], units.size),
+            ("peak memory, fullest device", lambda side: side.fullest["total"], units.size),
         ]
         if any(
             side.summary["reserved_memory_bytes_max"] != side.summary["allocated_memory_bytes_max"]

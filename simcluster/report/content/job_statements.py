@@ -118,7 +118,7 @@ def job_remarks(job: RunDocument) -> list[str]:
     if unnoticed := job.get("unnoticed_corruptions"):
         lines.append(f"corruptions that nobody had noticed at the end, in what was trained: {unnoticed:,}")
     if runs := job.get("replications"):
-        lines.append(f"{runs['count']:,} runs with other random draws, 95% bounds of the means:")
+        lines.append(f"{runs['count']:,} runs with other random draws, 95 % bounds of the means:")
         lines += [f"  {name}: {_bounds(runs[key], key)}" for key, name in _REPLICATED.items()]
     if "cost" in job:
         cost, lost = units.amount(job["cost"]), units.amount(job["cost_lost"])
@@ -139,20 +139,27 @@ _REPLICATED = {
 
 def _bounds(figure: Mapping[str, Any], key: str) -> str:
     if key == "wall_s":
-        text = units.seconds
+        text = one = units.seconds
+    elif key == "interruptions":
+        text, one = _decimals, _whole
     else:
-        text = _decimals if key == "interruptions" else _percent
+        text = one = _percent
     around = f" ({text(figure['low'])} to {text(figure['high'])})" if figure["low"] is not None else ""
-    return f"{text(figure['mean'])}{around}, runs from {text(figure['min'])} to {text(figure['max'])}"
+    return f"{text(figure['mean'])}{around}, runs from {one(figure['min'])} to {one(figure['max'])}"
 
 
 def _decimals(value: float) -> str:
     return f"{value:.1f}"
 
 
+def _whole(value: float) -> str:
+    """A count of one run."""
+    return f"{value:,.0f}"
+
+
 def _percent(value: float) -> str:
     """With a digit more than other shares have: bounds lie close together."""
-    return f"{value * 100:.2f}%"
+    return f"{value * 100:.2f} %"
 
 
 def loss_rows(job: RunDocument, most: int) -> list[list[str]]:

@@ -66,6 +66,17 @@ def headroom_text(summary: RunDocument) -> str:
     return f"Fits: {_where(summary, entry)} needs {_sum(entry)}; {units.size(entry['left'])} left{asked}"
 
 
+def needed_text(entry: RunDocument) -> str:
+    """What a device needs beside what it holds, and lacks in all; nothing where that is all it needs."""
+    more = [("of fragments", entry.get("fragments", 0)), ("of headroom", entry.get("headroom", 0))]
+    added = [f"{units.size(size)} {what}" for what, size in more if size]
+    if not added:
+        return ""
+    needed = entry["total"] + sum(size for _, size in more)
+    lacking = units.size(needed - entry["capacity"])
+    return f"with {' and '.join(added)} it needs {units.size(needed)} and lacks {lacking}"
+
+
 def _where(summary: RunDocument, entry: RunDocument) -> str:
     if is_mixed(summary):
         return f"{stage_title(entry)} on {entry['device']}"

@@ -59,6 +59,11 @@ def _profile(name: str) -> str:
     return f"framework profile {name}{bound}"
 
 
+def _counted(number: int, noun: str, plural: str = "s") -> str:
+    """``1 layer``, ``2,048 layers``."""
+    return f"{number:,} {noun}{'' if number == 1 else plural}"
+
+
 def _cluster(topology: RunDocument) -> str:
     whole = "; ".join(_hosts(group) for group in topology.get("groups", [topology]))
     return whole + (f"; {_changed(topology['changed'])}" if "changed" in topology else "")
@@ -126,7 +131,7 @@ def _recomputed(again: RunDocument) -> Iterator[str]:
     layers = again["layers"]
     text = ""
     if isinstance(layers, int):
-        text = f"recompute {layers} layers of each stage"
+        text = f"recompute {_counted(layers, 'layer')} of each stage"
     elif isinstance(layers, str) and layers != "none":
         text = f"recompute {layers} layers"
     elif isinstance(layers, list):
@@ -163,7 +168,8 @@ def _batch(plan: RunDocument) -> str:
     """The global batch, and how it is divided: data-parallel ways, accumulated micro-batches, samples."""
     tokens = plan["global_batch"] * plan["seq_len"]
     ways, micro_batches, samples = plan["data_parallel_ways"], plan["micro_batches"], plan["micro_batch"]
-    divided = f"{ways:,} data-parallel ways x {micro_batches:,} micro-batches x {samples:,}"
+    each_way = f"{_counted(micro_batches, 'micro-batch', 'es')} x {samples:,}"
+    divided = f"{_counted(ways, 'data-parallel way')} x {each_way}"
     if "batch_shares" in plan:
         shares = plan["batch_shares"]
         counts, axis = shares["micro_batches"], shares["axis"]
@@ -171,9 +177,9 @@ def _batch(plan: RunDocument) -> str:
         divided = f"{others}({_summed(counts)}) micro-batches along {axis} x {samples:,}"
     if "inference" in plan:
         return f"{prompts_text(plan)} = {divided}"
-    whole = f"{plan['global_batch']:,} samples"
+    whole = _counted(plan["global_batch"], "sample")
     if rate_unit(plan) == "tokens":
-        whole += f" of {plan['seq_len']:,} tokens ({units.count(tokens)})"
+        whole += f" of {_counted(plan['seq_len'], 'token')} ({units.count(tokens)})"
     return f"{whole} = {divided}"
 
 
@@ -193,7 +199,7 @@ def _inputs(inputs: RunDocument) -> str:
     if "epoch" not in inputs:
         return text
     epoch = inputs["epoch"]
-    again = f", {epoch['repeated']:,} rows read twice" if epoch["repeated"] else ""
+    again = f", {_counted(epoch['repeated'], 'row')} read twice" if epoch["repeated"] else ""
     return (
         f"{text}; {epoch['rows']:,} rows in {epoch['num_shards']:,} shards: {epoch['steps']:,} steps{again}"
     )

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from simcluster import units
 from simcluster.deferred_dataclass import dataclass
 from simcluster.report.content.host_memory import overfull_hosts
-from simcluster.report.content.memory_verdict import emphasised_verdict, tight_text, verdict_text
+from simcluster.report.content.memory_verdict import emphasised_verdict, needed_text, tight_text, verdict_text
 from simcluster.report.content.stage_peaks import place_title, stage_title
 from simcluster.trace import RunDocument
 
@@ -42,6 +42,7 @@ def memory_shortage(summary: RunDocument) -> MemoryShortage | None:
         (
             f"worst: class {worst['class']} ({stage_title(worst)}, rank {worst['rank']}) holds "
             f"{units.size(worst['total'])}, {excess} over its {device}, {since}",
+            *([needed] if (needed := needed_text(worst)) else ()),
             *([hosts] if hosts else ()),
             f"alive at its peak, {units.seconds(worst['time_s'])} into the run:",
         ),
@@ -59,8 +60,9 @@ def shortage_text(summary: RunDocument) -> str:
     if not over:
         return f"does not fit: {overfull_hosts(summary)}"
     worst = max(over, key=lambda peak: peak["excess"])
+    needed = worst["total"] + worst.get("fragments", 0)
     return (
-        f"does not fit: stage {worst['stage']} needs {units.size(worst['total'])} of "
+        f"does not fit: stage {worst['stage']} needs {units.size(needed)} of "
         f"{units.size(worst['capacity'])} on {worst['device']}"
     )
 
@@ -138,7 +140,7 @@ def unequal_devices_text(summary: RunDocument) -> str:
 
 
 def communication_rows(summary: RunDocument) -> list[list[str]]:
-    """Per mesh axis: its name, bytes a rank sends per step, time not hidden, its share, the collectives."""
+    """Per mesh axis: its name, bytes a rank sends per step, exposed time, its share, the collectives."""
     sent, exposed = summary["communication_bytes"], summary["exposed_communication_s"]
     totals = {axis: sum(sent.get(axis, {}).values()) for axis in {**sent, **exposed}}
     rows = []
@@ -160,7 +162,7 @@ def communication_rows(summary: RunDocument) -> list[list[str]]:
 def host_group_rows(summary: RunDocument) -> list[list[str]]:
     """Per group of hosts of a mixed cluster: its name and ranks, and what these do with the step in the mean.
 
-    Compute, what communication beside it slowed, launches and dispatch, communication not hidden, waiting.
+    Compute, what communication beside it slowed, launches and dispatch, exposed communication, waiting.
     No rows where all hosts are equal.
     """
     names = ("compute_s", "slowed_s", "host_s", "exposed_communication_s", "wait_s")
@@ -187,10 +189,10 @@ def waiting_text(summary: RunDocument) -> str:
     return f"{idle['host']} (group {idle['group']}) waits for {share} of the step; {most}"
 
 
-COMMUNICATION_FIGURES = ("sent per rank", "not hidden", "of step")
+COMMUNICATION_FIGURES = ("sent per rank", "exposed", "of step")
 """The titles of the quantities in rows of ``communication_rows``."""
 
-GROUP_FIGURES = ("compute", "slowed", "launches", "not hidden", "waits")
+GROUP_FIGURES = ("compute", "slowed", "launches", "exposed", "waits")
 """The titles of the quantities in rows of ``host_group_rows``."""
 
 TENANT_FIGURES = ("alone", "shared", "slowdown")
@@ -228,19 +230,26 @@ def _longer(tenant: RunDocument) -> list[tuple[str, float]]:
     )
 
 
-def assumptions_text(documents: RunDocument) -> list[str]:
-    """How much was simulated, which assumptions it rests on, and notes of the planner."""
+def assumptions_text(documents: RunDocument, listed: str = "listed in the JSON result") -> list[str]:
+    """How much was simulated, which assumptions it rests on and where they are ``listed``, notes of the
+    planner.
+    """
     summary = documents["summary"]
     ranks, classes = summary["num_ranks"], summary["num_classes"]
-    folded = "each" if classes == ranks else f"as {classes:,} class{'es' * (classes > 1)} of equal ranks"
+    if ranks == 1:
+        simulated = "1 rank"
+    elif classes == ranks:
+        simulated = f"{ranks:,} ranks, each"
+    else:
+        simulated = f"{ranks:,} ranks, as {classes:,} class{'es' * (classes > 1)} of equal ranks"
     took = f" in {units.seconds(summary['wall_s'])}" if "wall_s" in summary else ""
     assumptions = summary["assumptions"]
     band = summary.get("error_band") if documents["plan"]["framework"] != "ideal" else None
     return [
-        f"Simulated {ranks:,} ranks, {folded}: {summary['num_events']:,} events{took}.",
+        f"Simulated {simulated}: {summary['num_events']:,} events{took}.",
         *([band["words"]] if band else []),
         *_dispatch(summary),
-        f"Based on {len(assumptions)} assumptions, listed in the JSON result: {_assumed(assumptions)}.",
+        f"Based on {len(assumptions)} assumptions, {listed}: {_assumed(assumptions)}.",
         *(f"Note: {note}." for note in documents["plan"]["notes"]),
     ]
 

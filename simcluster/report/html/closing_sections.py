@@ -23,7 +23,7 @@ class PageOrigin:
 
 def assumptions_section(documents: RunDocument) -> Markup:
     """What was simulated, notes of the planner, and every figure that nobody measured, with its source."""
-    lines = "".join(f"<p>{escape(line)}</p>" for line in assumptions_text(documents))
+    lines = "".join(f"<p>{escape(line)}</p>" for line in assumptions_text(documents, "listed below"))
     rows = [
         [figure["name"], figure["value"], figure["source"]] for figure in documents["summary"]["assumptions"]
     ]

@@ -144,7 +144,12 @@ def _drawing(drawing: Any) -> str:
     svg = tier_diagram_svg(rows, lines, f"{drawing['title']}, and how its links are used")
     keys = "".join(
         f'<span><i style="background:{use_colour(use)}"></i>{text}</span>'
-        for use, text in ((1e-3, "hardly used"), (0.5, "half of the step"), (1.0, "all of the step"))
+        for use, text in (
+            (1e-3, "hardly used"),
+            (0.25, "a quarter of the step"),
+            (0.5, "half"),
+            (1.0, "all of it"),
+        )
     )
     return (
         f"<h3>{escape(drawing['title'][:1].upper() + drawing['title'][1:])}</h3>"

@@ -275,7 +275,7 @@ def _end(run: Run) -> float:
 
 def _foot(documents: RunDocument) -> Markup:
     """What was simulated; the assumptions unfold."""
-    lines = "<br>".join(escape(line) for line in assumptions_text(documents))
+    lines = "<br>".join(escape(line) for line in assumptions_text(documents, "listed below"))
     rows = [
         [figure["name"], figure["value"], figure["source"]] for figure in documents["summary"]["assumptions"]
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
 from typing import Any
@@ -27,6 +27,21 @@ def search_keys() -> dict[str, SearchKey]:
     return dict(sorted(keys.items(), key=lambda entry: (entry[1].order, entry[0])))
 
 
+def _split_keys(text: str, known: Collection[str]) -> list[str]:
+    """``mesh,micro_batch=1,2,recompute`` -> keys with their values: a value is what is no known key."""
+    keys: list[str] = []
+    for part in text.split(","):
+        name = part.strip()
+        if not name:
+            continue
+        is_value = bool(keys) and "=" in keys[-1] and "=" not in name and name not in known
+        if is_value:
+            keys[-1] += f",{name}"
+        else:
+            keys.append(name)
+    return keys
+
+
 @dataclass(frozen=True)
 class PlanSpace:
     """The plans of a scenario that differ in some keys; the values of a key are () for its usual ones."""
@@ -35,8 +50,9 @@ class PlanSpace:
     keys: Mapping[str, tuple[str, ...]]
 
     @classmethod
-    def of(cls, scenario: Scenario, over: Sequence[str] = ()) -> PlanSpace:
-        """The space of keys as users write them: ``mesh``, ``micro_batch=1,2,4``; the usual ones if none are.
+    def of(cls, scenario: Scenario, over: Sequence[str] | str = ()) -> PlanSpace:
+        """The space of keys as users write them: ``mesh``, ``micro_batch=1,2,4``, one by one or as one text;
+        the usual ones if none are.
 
         Raises ScenarioError for keys and values that are not known, and for scenarios that cannot be
         searched: of inference, of programs that are written by hand, and those of mode auto.
@@ -44,7 +60,8 @@ class PlanSpace:
         known = search_keys()
         _check_searchable(scenario)
         keys: dict[str, tuple[str, ...]] = {}
-        for text in over or [kind for kind, key in known.items() if key.is_usual]:
+        given = _split_keys(over, known) if isinstance(over, str) else over
+        for text in given or [kind for kind, key in known.items() if key.is_usual]:
             name, has_values, values = text.partition("=")
             if name not in known:
                 raise ScenarioError(f"--over {text}: there is no key '{name}'", hint=nearest(name, known))

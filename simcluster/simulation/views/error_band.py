@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from functools import cache
 from typing import Any
 
+from simcluster import units
 from simcluster.deferred_dataclass import dataclass
 from simcluster.registry import data_files
 
@@ -144,7 +145,7 @@ def error_band_document(kind: RunKind) -> dict[str, Any]:
         return {"kind": asdict(kind), "comparable_runs": 0, "words": words}
     near, band = nearest
     exact = near == kind
-    said = f"median error {band.median:.0%}, nine of ten within {band.nine_of_ten:.0%}"
+    said = f"median error {units.percent(band.median)}, nine of ten within {units.percent(band.nine_of_ten)}"
     words = (
         f"{band.runs} comparable measured runs ({near}): {said}."
         if exact

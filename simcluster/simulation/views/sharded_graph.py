@@ -85,6 +85,9 @@ class ShardedGraph:
         """The operators or modules of a pattern as a function, to be sharded by what crosses its border."""
         return GraphPiece(self, match)
 
+    def __repr__(self) -> str:
+        return f"ShardedGraph: {self.scenario.name}"
+
     def __str__(self) -> str:
         """Every operator with its dims, equal instances once."""
         return "\n".join(

@@ -28,7 +28,7 @@ def test_the_tables(simcluster, file):
     code, out, err = simcluster("accuracy", file, "--worst", 1)
     assert (code, err) == (0, "")
     assert out.splitlines()[0] == "3 of 5 rows predicted, 2 not"
-    assert "The 1 rows farthest off" in out
+    assert "The row farthest off" in out
     assert "no host of the catalog matches the hardware 'Some TPU'" in out
     assert "Hardware that is known: " in out and "MI300X*" in " ".join(out.split())
     assert "'nvme_read' is not an operation" in out
@@ -84,7 +84,7 @@ def test_kernels_by_device_with_the_worst(simcluster):
     code, out, err = simcluster("accuracy", KERNELS, "--id", "simumax-a100-*", "--by", "device", "--worst", 1)
     assert (code, err) == (0, "")
     assert "132 of 132 kernels predicted from their device's file" in out
-    assert "NVIDIA A100-PCIe-80GB" in out and "The 1 kernels farthest off" in out
+    assert "NVIDIA A100-PCIe-80GB" in out and "The kernel farthest off" in out
 
 
 def test_kernels_as_lines_on_a_named_device(simcluster):
@@ -108,3 +108,12 @@ def test_kernels_as_lines_on_a_named_device(simcluster):
 def test_wrong_words_about_kernels(simcluster, options, words):
     code, _, err = simcluster("accuracy", KERNELS, *options)
     assert code == 2 and words in err
+
+
+@pytest.mark.parametrize("text", ["", "a,b,c\n1,2,3\n", "name: no table\n"])
+def test_a_file_of_no_kind_names_the_kinds(simcluster, tmp_path, text):
+    (tmp_path / "rows.csv").write_text(text)
+    code, _, err = simcluster("accuracy", tmp_path / "rows.csv")
+    assert code == 2
+    assert "neither measured collectives, nor kernels, nor training runs" in err
+    assert "training runs have metric" in " ".join(err.split())

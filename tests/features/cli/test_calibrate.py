@@ -13,7 +13,7 @@ ROWS = "tests/accuracy/kernels.csv"
 def test_a_device_file_from_rows_is_a_device(simcluster, tmp_path):
     out_file = tmp_path / "ours.yaml"
     code, out, err = simcluster("calibrate", "fit", ROWS, "--device", "arc-pro-b60", "--out", out_file)
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, f"written: {out_file}\n")
     assert "matmuls in bf16 and fp16" in out and "shapes left out" in out
     assert validate_data(Document.read(out_file).data, DeviceSpec).build().gemm.sustained > 0.3
     scenario = tmp_path / "small.yaml"

@@ -83,6 +83,23 @@ def test_folders_that_cannot_be_written_to(unsimulated, small, option):
     assert f"nothing can be written into '{UNWRITABLE}'" in err
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("verify", "small.yaml", "--save"),
+        ("export", "small.yaml", "--to", "csv", "--out"),
+        ("checkpoint", "transform", "none", "--to", "small.yaml", "--out"),
+        ("checkpoint", "resume", "none", "--save"),
+    ],
+    ids=" ".join,
+)
+def test_a_folder_that_cannot_be_made_is_told_before_anything_is_done(unsimulated, small, here, arguments):
+    (here / "taken").write_text("")
+    code, _, err = unsimulated(*arguments, "taken")
+    assert code == 2
+    assert f"{arguments[-1]} taken: this is a file; name a folder" in err
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_folders_without_permission(unsimulated, small, here):
     (here / "shut").mkdir(mode=0o500)

@@ -162,6 +162,12 @@ def test_what_does_not_fit_fails_and_the_json_is_whole(simcluster, here):
     assert found | {"wall_s": 0} == json.loads((here / "out" / "result.json").read_text()) | {"wall_s": 0}
 
 
+def test_the_hint_to_explain_keeps_the_changes_of_the_call(simcluster, small, here):
+    room = "run.headroom=64 TiB"
+    hint = f"what would make it fit: simcluster explain {small} --set '{room}'"
+    assert hint in simcluster("run", small, "--set", room).err
+
+
 def test_what_is_tight_is_said_first_and_is_no_failure(simcluster, small, here):
     room = ("--set", "run.headroom=64 TiB")
     code, out, err = simcluster("run", small, *room)

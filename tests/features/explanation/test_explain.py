@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from simcluster import units
 from simcluster.analysis.memory_usage.memory_verdict import MemoryVerdict
 from simcluster.explanation import effort, explain_scenario, explanation_document, explanation_text
 from simcluster.scenario import Scenario
@@ -177,3 +178,15 @@ def test_what_is_left_out_is_named_and_told_before(monkeypatch):
     assert {change.why for change in explanation.untried} == {effort.LEFT_OUT}
     assert {f"trying {change.kind}" for change in explanation.untried} <= set(told)
     assert "Not tried here:" in explanation_text(explanation)
+
+
+def test_the_first_line_says_that_a_plan_does_not_fit(found):
+    _, headline, *_ = explanation_text(found).split("\n")
+    assert "would take" in headline and "does not fit" in headline
+    assert "not fit" not in explanation_text(explain_scenario(scenario("60 GiB"))).split("\n")[1]
+
+
+def test_what_is_lacking_is_with_the_headroom(found):
+    use = found.present.use
+    assert use.lacking == use.needed + use.headroom - use.capacity
+    assert f"{units.size(use.lacking)} are lacking" in " ".join(explanation_text(found).split())

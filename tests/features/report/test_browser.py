@@ -210,6 +210,14 @@ def test_nothing_sticks_out_of_the_page(opened, quickstart, width, theme):
     ) is not light
 
 
+@pytest.mark.parametrize("width", [400, 800])
+def test_the_theme_can_be_changed_on_narrow_screens(opened, quickstart, width):
+    page = opened(quickstart, width)
+    assert page.evaluate("document.querySelector('nav button').getBoundingClientRect().right") <= width
+    page.click("nav button")
+    assert page.evaluate("document.documentElement.dataset.theme")
+
+
 def test_it_can_be_printed(opened, quickstart):
     page = opened(quickstart, color_scheme="dark")
     assert page.pdf(print_background=True).startswith(b"%PDF")

@@ -79,6 +79,8 @@ def test_rows_are_those_of_simulate(scenario):
         assert row["mfu"] == alone.mfu
         assert row["exposed_communication_s"] == sum(alone.exposed_communication_s.values())
         assert row["peak_memory_bytes"] == alone.peak_memory_bytes_max
+        fragments = max(alone.peak_memory_bytes, key=lambda peak: peak["total"])["fragments"]
+        assert row["needed_memory_bytes"] == alone.peak_memory_bytes_max + fragments
     assert [row["verdict"] for row in result.rows].count("impossible") == 2
     assert "6 points: 4 fit, 2 impossible" in str(result)
     assert "<svg" in result._repr_html_()

@@ -60,7 +60,7 @@ def test_rows_without_a_prediction_are_counted_aloud():
     text = accuracy_text([*SMALL, *NONE], 1)
     assert text.splitlines()[0] == "5 of 7 rows predicted, 2 not"
     assert "Not predicted" in text and "2  not known" in text
-    assert "The 1 rows farthest off" in text
+    assert "The row farthest off" in text
     assert "Not predicted" not in accuracy_text(SMALL)
     assert accuracy_text(NONE).splitlines()[0] == "0 of 2 rows predicted, 2 not"
 

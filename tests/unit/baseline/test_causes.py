@@ -32,7 +32,7 @@ def test_a_slower_operator_and_a_slower_collective_are_named():
     assert lines(new, "step_time_s") == {
         "step": "compute +1.00 s, tensor communication +500 ms",
         "operators": "layers.*.mlp.up +1.00 s (+25 %)",
-        "collectives, hidden or not": "layers.*.mlp.up.all_gather (tensor) +600 ms (+30 %)",
+        "collectives, exposed or not": "layers.*.mlp.up.all_gather (tensor) +600 ms (+30 %)",
     }
 
 

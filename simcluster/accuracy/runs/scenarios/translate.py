@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simcluster.accuracy.hardware import HardwareSpec, named_hardware
@@ -13,7 +13,7 @@ from simcluster.accuracy.runs.scenarios.cluster_section import stated_cluster
 from simcluster.accuracy.runs.scenarios.offloading import offloading_of
 from simcluster.accuracy.runs.scenarios.parallel_section import parallel_plan
 from simcluster.accuracy.runs.scenarios.recomputation import recomputation_of
-from simcluster.accuracy.runs.scenarios.word_entries import FrameworkWords
+from simcluster.accuracy.runs.scenarios.word_entries import FrameworkWords, PracticeWords
 from simcluster.accuracy.runs.scenarios.words import known_words
 from simcluster.deferred_dataclass import dataclass
 from simcluster.document import merged_data
@@ -104,16 +104,16 @@ class _Practices:
         optimizer: dict[str, Any] = {}
         training: dict[str, Any] = {}
         steps: dict[str, Any] = {}
-        assumed = []
         framework_words = profile if profile in _CALLED_ALIKE else run.words["framework"]
         words = {**run.words, "framework": framework_words, "precision": precision}
-        for practice in known_words().practices_of(words, run.counts["seq_len"]):
+        practices = list(known_words().practices_of(words, run.counts["seq_len"]))
+        for practice in practices:
             framework |= merged_data(framework, practice.framework)
             model |= practice.model
             optimizer |= practice.optimizer
             training |= practice.training
             steps |= practice.run
-            assumed += [] if practice.stated else [practice.why]
+        assumed = _reasons(practices)
         if run.count("context") > 1 and FrameworkSpec.entry(profile).get("attention") == "unfused":
             framework |= {"attention": "flash"}
             assumed.append("fused attention: only that is simulated where ranks share sequences")
@@ -132,6 +132,22 @@ class _Practices:
     def with_model(self, model: Mapping[str, Any]) -> dict[str, Any]:
         """The ``model:`` section; what rows or their names say of it wins."""
         return {**self.model, **model}
+
+
+def _reasons(practices: Sequence[PracticeWords]) -> list[str]:
+    """Why what rows do not state is assumed; not of a practice whose every key later ones set.
+
+    Keys of profiles count as set by all that name them: sections within them are merged.
+    """
+    later: set[tuple[str, str]] = set()
+    reasons = []
+    for practice in reversed(practices):
+        sections = {name: getattr(practice, name) for name in ("model", "optimizer", "training", "run")}
+        own = {(name, key) for name, section in sections.items() for key in section}
+        if not practice.stated and (practice.framework or not own or own - later):
+            reasons.append(practice.why)
+        later |= own
+    return reasons[::-1]
 
 
 def framework_of(run: MeasuredRun) -> FrameworkWords:

@@ -12,7 +12,7 @@ from simcluster.cli.arguments.options import complete_names
 from simcluster.cli.output.exit_code import ExitCode
 
 if TYPE_CHECKING:
-    from simcluster.errors import Problem
+    from simcluster.errors import Problem, ScenarioError
 
 EXAMPLES = (
     "simcluster accuracy collectives.csv --worst 10",
@@ -124,10 +124,13 @@ def accuracy(
         run_grouping,
         select_rows,
     )
+    from simcluster.cli.output.item_progress import counted_progress
     from simcluster.cli.output.result_files import check_writable, write_text
     from simcluster.cli.output.terminal import has_colour, print_result
 
     titles = column_titles(file)
+    if not {"op", "kernel", "metric"} & set(titles):
+        raise _of_no_kind(file)
     refused: list[Problem] = []
     if {"kernel", "time_us"} <= set(titles):
         refuse_options_of_runs(
@@ -152,7 +155,8 @@ def accuracy(
             return ExitCode.DONE
         grouping = run_grouping(by)
         runs = select_rows(read_runs(file, refused), hardware, op, id_, refused)[::every]
-        predictions = predict_runs(runs, cluster, jobs=jobs)
+        with counted_progress(Path(file).name) as watch:
+            predictions = predict_runs(runs, cluster, jobs=jobs, watch=watch)
         for path, made in ((html, runs_html), (bands, band_table)):
             if path is not None:
                 write_text(path, made(predictions))
@@ -174,6 +178,18 @@ def accuracy(
         drawn=not csv,
     )
     return _done(refused)
+
+
+def _of_no_kind(file: str) -> ScenarioError:
+    """What is wrong with a file whose columns are none that is known."""
+    from simcluster.errors import Problem, ScenarioError
+
+    hint = (
+        "the first line has the titles of columns: collectives have one that is called op, kernels have "
+        "kernel and time_us, training runs have metric"
+    )
+    message = "these are neither measured collectives, nor kernels, nor training runs"
+    return ScenarioError(Problem(message, hint=hint, where=f"{file}:1"))
 
 
 def _done(refused: Sequence[Problem]) -> ExitCode:

@@ -68,9 +68,11 @@ def fit(
     """
     from simcluster.accuracy import column_titles, read_kernels, read_runs
     from simcluster.cli.commands.calibrate.fitted import fitted_device, fitted_implementation, fitted_runs
+    from simcluster.cli.output.result_files import check_writable
     from simcluster.cli.output.terminal import has_colour
     from simcluster.errors import Problem, ScenarioError
 
+    check_writable("--out", out)
     if "metric" in column_titles(file):
         if device or implementation:
             hint = "leave out --device and --implementation: every device and framework of the rows is fitted"
@@ -89,11 +91,12 @@ def fit(
 
 
 def _shown(text: str, yaml: str, out: Path | None) -> ExitCode:
+    from simcluster.cli.output.result_files import write_text
     from simcluster.cli.output.terminal import print_result
 
     print_result(text, drawn=True)
     if out is not None:
-        out.write_text(yaml, encoding="utf-8")
+        write_text(out, yaml)
     return ExitCode.DONE
 
 

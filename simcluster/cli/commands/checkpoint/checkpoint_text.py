@@ -44,6 +44,6 @@ def interval_text(save: str, mtbf: str, restart: str, background: str, *, colour
 
 def _time(option: str, text: str) -> float:
     try:
-        return units.parse(text, units.Dimension.TIME)
+        return units.parse(text, units.Dimension.TIME, "40 s")
     except ValueError as error:
         raise ScenarioError(f"{option} {text}: {error}") from None

@@ -83,8 +83,10 @@ def transform(
     counts what would be read. --set changes the scenario of --to.
     """
     from simcluster.cli.commands.checkpoint.transformed import Transformed
+    from simcluster.cli.output.result_files import check_folder
     from simcluster.cli.output.terminal import has_colour, print_note, print_result
 
+    check_folder("--out", out)
     done = Transformed.of(source, to, out, changes(settings), merged=merged, predict=strategy_file)
     print_result(done.text(rank or (), colour=has_colour()), drawn=True)
     if out is not None:
@@ -104,10 +106,12 @@ def resume(
     Exit code 1 if they differ.
     """
     from simcluster.cli.output.progress import progress_line
+    from simcluster.cli.output.result_files import check_folder
     from simcluster.cli.output.terminal import has_colour, print_note, print_result
     from simcluster.report import verification_text
     from simcluster.simulation import resume_checkpoint
 
+    check_folder("--save", save)
     with progress_line(str(folder), doing="training"):
         result = resume_checkpoint(folder, steps=steps, save=save, merged=merged)
     print_result(verification_text(result.document(), colour=has_colour()), drawn=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -168,11 +169,16 @@ class Session:
             summary = summary_text(run, colour=self.colour, details=self.verbose)
         notes += (f"{name}: expect: {bound}" for bound in broken)
         if said not in ("fits", expected):
-            notes.append(f"what would make it fit: simcluster explain {self.outputs.scenarios[index]}")
+            notes.append(f"what would make it fit: {self._explain(index)}")
         if not self.quiet:
             notes += (f"written: {path}" for path in written)
         failed = bool(broken) or (said == "does not fit" and expected is None)
         return ScenarioReport(summary, tuple(notes), result_json(run), failed)
+
+    def _explain(self, index: int) -> str:
+        """The command that explains a scenario of this call, with its changes."""
+        settings = [part for key, text in self.changes for part in ("--set", f"{key}={text}")]
+        return shlex.join(["simcluster", "explain", str(self.outputs.scenarios[index]), *settings])
 
     def _answers_what_if(self, run: Run) -> bool:
         """Whether the report says what other hardware would change: as asked, else where that is cheap."""

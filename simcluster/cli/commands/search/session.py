@@ -16,7 +16,7 @@ from simcluster.cli.output.item_progress import progress_bar
 from simcluster.cli.output.result_files import check_writable, write_text
 from simcluster.cli.output.scenario_target import Target
 from simcluster.deferred_dataclass import dataclass
-from simcluster.errors import ScenarioError, nearest
+from simcluster.errors import Problem, ScenarioError, nearest
 from simcluster.scenario import Scenario
 from simcluster.search import (
     Objective,
@@ -25,7 +25,6 @@ from simcluster.search import (
     SearchResult,
     search_document,
     search_journal,
-    search_keys,
     search_text,
     verdict,
 )
@@ -72,7 +71,7 @@ class SearchSession:
                 hint=nearest(objective, list(Objective)),
             )
         scenario = Scenario.load(path, settings)
-        space = PlanSpace.of(scenario, split_keys(over or ""))
+        space = PlanSpace.of(scenario, over or "")
         search = PlanSearch(space, Objective(objective), limit_memory, seconds_of(budget))
         search.check()
         return cls(path, settings, search, json, target, keep, restart)
@@ -95,12 +94,12 @@ class SearchSession:
                 kept = f"; simulated plans are kept in {self.keep}" if self.keep is not None else ""
                 terminal.print_note(f"interrupted{kept or '; with --keep FILE the same command would go on'}")
                 raise
-        self._write(result, quiet)
+        self._write(result)
         if not quiet:
             terminal.print_result(search_text(result, top=top, colour=terminal.has_colour()), drawn=True)
         return ExitCode.DONE if result.best is not None else ExitCode.FAILED
 
-    def _write(self, result: SearchResult, quiet: bool) -> None:
+    def _write(self, result: SearchResult) -> None:
         if self.json is not None:
             document = orjson.dumps(search_document(result), option=orjson.OPT_INDENT_2) + b"\n"
             write_text(self.json, document.decode())
@@ -111,27 +110,6 @@ class SearchSession:
             f"# {line}\n" for line in (f"Found by simcluster search {self.path}.", verdict(result))
         )
         self.target.write(head + scenario_text(Scenario.load(self.path, changes), changes))
-        if not quiet:
-            terminal.print_note(f"written: {self.target.path}")
-
-
-def split_keys(text: str) -> list[str]:
-    """``mesh,micro_batch=1,2,recompute`` -> keys with their values: a value is what is no key."""
-    keys: list[str] = []
-    for part in text.split(","):
-        name = part.strip()
-        if not name:
-            continue
-        is_value = bool(keys) and "=" in keys[-1] and "=" not in name and not _is_key(name)
-        if is_value:
-            keys[-1] += f",{name}"
-        else:
-            keys.append(name)
-    return keys
-
-
-def _is_key(name: str) -> bool:
-    return name in search_keys()
 
 
 def seconds_of(text: str | None) -> float | None:
@@ -139,9 +117,9 @@ def seconds_of(text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        seconds = units.parse(text, units.Dimension.TIME)
+        seconds = units.parse(text, units.Dimension.TIME, "60 s")
     except ValueError as error:
-        raise ScenarioError(f"--budget {text}: {error}", hint="such as 60s or 5 min") from None
+        raise ScenarioError(Problem(str(error), where=f"--budget {text}")) from None
     if seconds <= 0:
         raise ScenarioError(f"--budget {text}: a time above zero is needed", hint="such as 60s")
     return seconds

@@ -334,7 +334,9 @@ def test_rates_of_flops_imply_a_step(tmp_path, metric, value, times):
 
 def test_predictions_are_those_of_the_scenario(tmp_path):
     rows = read_runs(written(tmp_path, {}, {"id": "tests-gpt-0002", "peak_mem_gib": ""}))
-    found = predict_runs(rows)
+    told: list[tuple[int, int]] = []
+    found = predict_runs(rows, watch=lambda done, total: told.append((done, total)))
+    assert told == [(1, 2), (2, 2)]
     summary = simulate(Scenario.of(scenario_of(rows[0]).data)).documents["summary"]
     assert [each.figure for each in found] == [RunFigure.STEP, RunFigure.MEMORY, RunFigure.STEP]
     assert found[0].predicted == summary["step_time_s"] == found[2].predicted

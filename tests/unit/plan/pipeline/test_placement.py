@@ -61,6 +61,26 @@ def test_too_many_stages_say_how_many_fit():
     assert problem.hint == "use at most 6 stages"
 
 
+@pytest.mark.parametrize(
+    ("stages", "chunks", "hint"),
+    [
+        (8, 20, "use at most 10 chunks or 4 stages"),
+        (8, 100, "use at most 10 chunks"),
+        (64, 2, "use at most 40 stages"),
+        (90, 90, "use at most one chunk"),
+    ],
+)
+def test_chunks_are_not_called_stages(stages, chunks, hint):
+    with pytest.raises(PlanError) as caught:
+        default_layers(80, stages * chunks, chunks)
+    (problem,) = caught.value.problems
+    assert problem.message == (
+        f"{stages} pipeline stages x {chunks} chunks = {stages * chunks} for 80 layers: every chunk needs at "
+        "least one layer"
+    )
+    assert problem.hint == hint
+
+
 def graph(layers: int):
     model = Transformer(layers, hidden=8, heads=2, kv_heads=1, head_dim=4, ffn=16, vocab=32)
     return model.graph(batch=1, seq_len=4, dtype=DType.FP32, num_tokens=4)

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -169,7 +170,7 @@ def test_no_communication_no_table():
     assert "collectives" not in text
     assert "one device" in text
     assert "all ranks" in text
-    assert "Simulated 1 ranks, each" in text
+    assert "Simulated 1 rank:" in text
 
 
 def test_a_misfit_comes_first_with_device_moment_amount_and_what_was_alive(misfit):
@@ -184,9 +185,21 @@ def test_a_misfit_comes_first_with_device_moment_amount_and_what_was_alive(misfi
     assert units.seconds(worst["exceeded_at_s"]) in where or "from the start" in where
     assert units.seconds(worst["time_s"]) in alive
     text = summary_text(misfit, width=100)
+    assert "and lacks" not in text, "there are neither fragments nor headroom"
     assert f"{worst['alive'][0]['buffer']} {units.size(worst['alive'][0]['bytes'])}" in text
     assert "┃" in text and "too much" in text
     assert summary_text(misfit, width=100, colour=True).startswith("\x1b[1;31mDOES NOT FIT")
+
+
+def test_what_a_misfit_lacks_is_told_with_fragments_and_headroom(misfit):
+    summary = misfit.documents["summary"]
+    peaks = [entry | {"fragments": 3 << 30, "headroom": 1 << 30} for entry in summary["peak_memory_bytes"]]
+    documents = {**misfit.documents, "summary": {**summary, "peak_memory_bytes": peaks}}
+    text = summary_text(replace(misfit, documents=documents), width=120)
+    worst = max(peaks, key=lambda entry: entry["excess"])
+    needed, lacking = (units.size(size + (4 << 30)) for size in (worst["total"], worst["excess"]))
+    told = f"with 3.00 GiB of fragments and 1.00 GiB of headroom it needs {needed} and lacks {lacking}"
+    assert told in " ".join(text.split())
 
 
 def test_what_fits_says_nothing_of_fitting(run):

@@ -38,3 +38,12 @@ def test_sizes_that_a_row_leaves_out_are_those_of_its_model(tmp_path, model, siz
 @pytest.mark.parametrize(("model", "entry"), [("BERT base", "bert-base"), ("gpt oss 20b", "gpt-oss-20b")])
 def test_a_name_of_two_words_is_that_of_the_catalog(tmp_path, model, entry):
     assert scenario_of(run_of(tmp_path, model=model)).data["model"]["use"] == entry
+
+
+def test_a_default_that_a_source_contradicts_is_not_assumed(tmp_path):
+    row = {"framework": "megatron-lm", "model": "gpt-4b"}
+    assert any("dropout is 0.1" in text for text in scenario_of(run_of(tmp_path, **row)).assumed)
+    found = scenario_of(run_of(tmp_path, source="x VocabularyParallelism@y", **row))
+    assert found.data["model"]["dropout"] == 0
+    (told,) = [text for text in found.assumed if "dropout" in text]
+    assert told.startswith("there is no dropout: ")
