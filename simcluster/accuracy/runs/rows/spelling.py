@@ -23,16 +23,32 @@ _SCHEDULES = {
         "vpp",
         "1f1bvpp",
         "interleaved1f1bvpp",
+        "interleavedpipeline",
+        "interleavedpipelining",
+        "interleavedschedule",
+        "virtualpipeline",
     ),
-    "1f1b": ("1f1b", "pipedreamflush", "dapple", "noninterleaved1f1b"),
+    "1f1b": (
+        "1f1b",
+        "pipedreamflush",
+        "dapple",
+        "noninterleaved1f1b",
+        "1f1bnoninterleaved",
+        "noninterleaved",
+        "pipedream1f1b",
+        "synchronous1f1b",
+        "oneforwardonebackward",
+        "onefonebpipeline",
+    ),
     "gpipe": ("gpipe", "fthenb", "afab", "allforwardallbackward"),
-    "zb-1p": ("zb1p",),
+    "zb-1p": ("zb1p", "zb", "zerobubble"),
     "zb-2p": ("zb2p",),
     "zb-h1": ("zbh1",),
     "zb-h2": ("zbh2",),
     "zb-v": ("zbv", "zbvzerobubble"),
     "v-half": ("vhalf",),
     "dualpipev": ("dualpipev",),
+    "dualpipe": ("dualpipe",),
 }
 """Pipeline schedules by their letters and digits alone."""
 _SCHEDULE_OF = {spelt: name for name, spellings in _SCHEDULES.items() for spelt in spellings}
@@ -47,6 +63,7 @@ _STAGES = {
         "optimizershard",
         "paralleloptimizer",
         "optimizerparallel",
+        "usedistributedoptimizer",
     ),
     "2": ("shardgradop", "osg", "posg"),
     "3": (
@@ -59,11 +76,14 @@ _STAGES = {
         "fullyshardeddataparallel",
         "osgp",
         "posgp",
+        "gemini",
     ),
 }
 """Stages of ZeRO by the names of PyTorch, Megatron and the paper (``os+g``), by their letters alone."""
 _STAGE_OF = {spelt: stage for stage, spellings in _STAGES.items() for spelt in spellings}
-_STAGE = re.compile(r"(?:zero)?(?:stage)?([0-3])")
+_STAGE = re.compile(r"(?:deepspeed)?(?:zero|z|sharding)?(?:stage|level)?([0-3])")
+_WRAPPED = re.compile(r"fsdp(?:fullshard)?(?:auto|transformer)wrap(?:policy)?|fullshardautowrap")
+"""Options of Hugging Face's trainer: ``full_shard auto_wrap``."""
 _REMARK = re.compile(r"([^(]+?) ?\(([^()]*)\)")
 
 _FRAMEWORKS = (
@@ -78,20 +98,24 @@ _FRAMEWORKS = (
     (re.compile(r"(microsoft)?deepspeed|zero[123]?$"), "deepspeed"),
     (re.compile(r"mindspeed(?!mm)|modellink|ascendspeed"), "mindspeed-llm"),
     (re.compile(r"mindformers|mindspore"), "mindformers"),
-    (re.compile(r"(nvidia)?dle|.*deeplearningexamples"), "nvidia-dle"),
+    (re.compile(r"(nvidia)?dle|.*nvidiadle|.*deeplearningexamples"), "nvidia-dle"),
 )
 """Frameworks by how their letters begin, forks by what they are built on; empty: as it is written."""
+_BUILT_ON = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]")
+"""Where words begin that may name what a framework is built on: ``ROCm/Megatron-LM``."""
 
 _FORMATS = (
-    (re.compile(r"\bfloat(?=4|8|16|32)"), "fp"),
-    (re.compile(r"bfloat16|\bbfp16"), "bf16"),
-    (re.compile(r"\bhalf\b"), "fp16"),
+    (re.compile(r"\bfloat(?=4|8|16|32)", re.IGNORECASE), "fp"),
+    (re.compile(r"bfloat16|\bbfp16", re.IGNORECASE), "bf16"),
+    (re.compile(r"\bhalf\b", re.IGNORECASE), "fp16"),
 )
 """Number formats: the longer names of some."""
 
 _UNUSED = ("virtual_pipeline", "context", "expert", "kv_heads", "ffn", "vocab", "devices_per_host")
 """Counts that some write as 0 where there is none."""
 _KIBI = re.compile(r"([0-9]+)[kK]")
+_CHUNKS = re.compile(r"[ ,;(]*\b(?:v|vp|vpp|chunks|virtual stages)[ =:]*([0-9]+)\b[ )]*", re.IGNORECASE)
+"""Model chunks of a stage beside the name of a schedule: ``interleaved, v=2``, ``VPP=5``."""
 
 
 def plain_cells(written: Mapping[str, str]) -> dict[str, str]:
@@ -102,6 +126,9 @@ def plain_cells(written: Mapping[str, str]) -> dict[str, str]:
             cells[title] = ""
     if length := _KIBI.fullmatch(cells.get("seq_len", "")):
         cells["seq_len"] = str(int(length[1]) * 1024)
+    if (chunks := _CHUNKS.search(cells.get("schedule", ""))) and not cells.get("virtual_pipeline"):
+        rest = cells["schedule"].replace(chunks[0], " ").strip()
+        cells |= {"virtual_pipeline": chunks[1], "schedule": rest or "interleaved"}
     for title, plain in _PLAIN.items():
         if title in cells:
             cells[title] = plain(cells[title])
@@ -114,7 +141,18 @@ def _letters(words: str) -> str:
 
 def _framework(words: str) -> str:
     spelt = _letters(words)
-    return next((name for expression, name in _FRAMEWORKS if expression.match(spelt)), "") or words
+    for expression, name in _FRAMEWORKS:
+        if expression.match(spelt):
+            return name or words
+    plain, _, remark = words.partition("(")
+    remark = remark.rstrip(") ") if re.fullmatch(r"[\w-]+\) *", remark) else ""
+    for part in (plain, remark):
+        for start in _BUILT_ON.finditer(part):
+            behind = _letters(part[start.start() :])
+            for expression, name in _FRAMEWORKS:
+                if name and expression.match(behind):
+                    return name
+    return words
 
 
 def _truth(words: str) -> str:
@@ -145,8 +183,9 @@ def _stage(words: str) -> str:
 
 def _known_stage(words: str) -> str | None:
     spelt = _letters(words)
-    stage = _STAGE.fullmatch(spelt)
-    return stage[1] if stage else _STAGE_OF.get(spelt)
+    if stage := _STAGE.fullmatch(spelt):
+        return stage[1]
+    return "3" if _WRAPPED.fullmatch(spelt) else _STAGE_OF.get(spelt)
 
 
 def _format(words: str) -> str:

@@ -15,8 +15,8 @@ from simcluster.errors import PlanError
 _STATES = re.compile(r"optim|states|zero-?offload|zero-?infinity", re.IGNORECASE)
 _WEIGHTS = re.compile(r"param|weights|zero-?infinity", re.IGNORECASE)
 _ACTIVATIONS = re.compile(r"activation|attention", re.IGNORECASE)
-_DRIVES = re.compile(r"nvme|disk|zero-?infinity", re.IGNORECASE)
-_UNNAMED = re.compile(r"(?:cpu|host|true|yes|on)?[ _-]*(?:offload(?:ing)?)?", re.IGNORECASE)
+_DRIVES = re.compile(r"nvme|ssd|disk|zero-?infinity", re.IGNORECASE)
+_UNNAMED = re.compile(r"(?:cpu|host|nvme|ssd|disk|true|yes|on)?[ _-]*(?:offload(?:ing)?)?", re.IGNORECASE)
 _ON_HOSTS = "deepspeed"
 """The framework whose offloaded states are updated by the processors of hosts (ZeRO-Offload)."""
 

@@ -82,6 +82,13 @@ _ONCE_A_STEP = (
 """Profiles whose gradients are scattered behind the last micro-batch of a step, whatever publishers call it:
 Megatron's distributed optimizer has no other way (DistributedDataParallel of Megatron-Core reduces a bucket
 when its last micro-batch is done; from memory)."""
+_HAS_SEQUENCE_PARALLELISM = (
+    "sequence parallelism is used with tensor parallelism, as in NVIDIA's recipes (from memory)"
+)
+_NEEDS_SEQUENCE_PARALLELISM = (
+    "sequence parallelism is used, without which Megatron does not train experts under tensor parallelism "
+    "(validate_args, from memory)"
+)
 _MEGATRON_FSDP = re.compile(r"fsdp(?!=0)", re.IGNORECASE)
 """How names and notes say that Megatron's FSDP runs, not that optimizer; ``FSDP=0`` says the opposite."""
 
@@ -120,11 +127,10 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False, sparse: 
         parallel["recipe"] = "tensor_2d"
     elif tensor > 1:
         stated = run.words["sequence_parallel"]
-        split = stated == "true" or (not stated and profile == "nemo")
+        needed = run.count("expert") > 1 and profile in _ONCE_A_STEP
+        split = stated == "true" or (not stated and (needed or profile == "nemo"))
         if split and not stated:
-            assumed += (
-                "sequence parallelism is used with tensor parallelism, as in NVIDIA's recipes (from memory)",
-            )
+            assumed += (_NEEDS_SEQUENCE_PARALLELISM if needed else _HAS_SEQUENCE_PARALLELISM,)
         parallel["recipe"] = "megatron_sp" if split else "megatron"
         if overlap := known_words().overlap(run.words.get("notes", ""), run.words["model"], tensor):
             parallel["overlap"] = {"tensor": overlap}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from simcluster.accuracy.runs.rows import MeasuredRun
@@ -14,7 +14,17 @@ from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.plan import layers_by_block_method
 
-_BLOCK = re.compile(r"(?:full \(block, |(?:full )?block[ ,(]*)(\d+)\)?(?: layers?\)?)?")
+_BLOCK = re.compile(
+    r"(?:full)?[ ,/(-]*(?:method[ =:]*)?block[ ,/(=:-]*(?:num[-_ ]layers|n|layers)?[ =:]*(\d+)\)?(?: layers?\)?)?"
+)
+_NAMES_IT = re.compile(
+    r"-*\b(?:activation|gradient|grad|recomput(?:e|ed|ation)|checkpoint(?:s|ed|ing)?|remat(?:erialization|erialize)?"
+    r"|ckpt|ac|granularity|method|of|enabled?|true|yes|on|the|each|every|whole|layers?|blocks?)\b[ =:_-]*"
+)
+"""Words by which rows name recomputation itself, or whole layers, which is what is meant where no other words
+are left: ``--recompute-granularity full``, ``remat each layer``."""
+_OPTION = re.compile(r"-*\brecompute[-_](?:num[-_]layers)[ =:]*1\b")
+_BETWEEN = re.compile(r"[,+&;\s]+(?:and\s+)?")
 _EVERY_OTHER = re.compile(r"selective \(every other (?:layer|block)\b.*\)")
 _EVERY = re.compile(r"(?:selective )?\(?(?:every )?(\d+)(?:nd|rd|th)?(?: layers?)?\)?")
 """``selective (2)``, torchtitan's option of that name: every second layer."""
@@ -60,11 +70,31 @@ def recomputation_of(run: MeasuredRun, block_of: str = "chunk") -> Recomputation
         # Megatron's granularity of this name.
         words = "selective (not stated)"
     again = known_words().computed_again(words)
+    if again is None and (plain := _plain(words)) != words:
+        return recomputation_of(replace(run, words={**run.words, "recompute": plain}), block_of)
     if again is not None:
         return Recomputation(again)
     assumed = ("the core of attention is recomputed: the row says 'selective', but not what",)
     recompute = _recomputing(_parts(words, run))
     return Recomputation(recompute, assumed if "not stated" in words else ())
+
+
+def _plain(words: str) -> str:
+    """What words say beside naming recomputation; those that name single operators stay."""
+    match = _PARTS.fullmatch(words)
+    for names in (_listed(words), _BETWEEN.split(match[1]) if match else [words]):
+        if all(map(known_words().recomputed_part, names)):
+            return words
+    rest = _NAMES_IT.sub(" ", _OPTION.sub(" ", words.replace("_", "-")))
+    rest = re.sub(r"[\s=:,-]+", " ", rest).strip()
+    return rest or "full"
+
+
+def _listed(words: str) -> list[str]:
+    """The names of a list in brackets, or behind ``selective``, with underscores."""
+    match = _PARTS.fullmatch(words)
+    listed = re.split(r"[,+&;]|\band\b", match[1]) if match else []
+    return [re.sub(r"[-\s]+", "_", name.strip()) for name in listed if name.strip()]
 
 
 def _some_layers(words: str, layers: int) -> list[int] | None:
@@ -107,11 +137,11 @@ def _parts(words: str, run: MeasuredRun) -> list[RecomputedPartWords]:
     notes = run.words.get("notes", "")
     mixture = "MoE" in notes and "dense layer" not in notes
     match = _PARTS.fullmatch(words)
-    names = re.split(r"[,+\s]+", match[1]) if match else []
-    listed = [re.sub(r"[-\s]+", "_", name.strip()) for name in re.split("[,+]", match[1])] if match else []
+    names = _BETWEEN.split(match[1]) if match else []
+    listed = _listed(words)
     if match and known_words().recomputed_part(match[1]):
         names = [match[1]]
-    elif all(map(known_words().recomputed_part, listed)):
+    elif listed and all(map(known_words().recomputed_part, listed)):
         names = listed
     parts = [part for name in names if (part := known_words().recomputed_part(name))]
     if not names or len(parts) < len(names):

@@ -106,7 +106,7 @@ class _Practices:
         assumed = []
         framework_words = profile if profile in _CALLED_ALIKE else run.words["framework"]
         words = {**run.words, "framework": framework_words, "precision": precision}
-        for practice in known_words().practices_of(words, run.counts["seq_len"]):
+        for practice in known_words().practices_of(words, run.counts["seq_len"], profile):
             framework |= _merged(framework, practice.framework)
             model |= practice.model
             optimizer |= practice.optimizer
@@ -150,13 +150,17 @@ def framework_of(run: MeasuredRun) -> FrameworkWords:
 
 def _nearest_framework(run: MeasuredRun) -> FrameworkWords:
     """The profile of those who train in the same way: FSDP where weights are sharded and no stages are there,
-    Megatron for other models in parts, else DDP.
+    Megatron for other models in parts, and where optimizer states are sharded, as its distributed optimizer
+    does; DeepSpeed where gradients are, too; else DDP.
     """
-    if run.words["zero_stage"] == "3" and run.count("pipeline") == 1:
+    stage = run.words["zero_stage"]
+    parts = run.count("tensor") * run.count("pipeline") * run.count("context") * run.count("expert")
+    if stage == "3" and run.count("pipeline") == 1:
         nearest = "fsdp"
+    elif parts > 1 or stage.startswith("1"):
+        nearest = "megatron-core"
     else:
-        parts = run.count("tensor") * run.count("pipeline") * run.count("context") * run.count("expert")
-        nearest = "megatron-core" if parts > 1 else "ddp"
+        nearest = "deepspeed-zero" if stage == "2" else "ddp"
     named = run.words["framework"]
     why = f"the framework profile is {nearest}: there is none for '{named}'"
     return FrameworkWords(words=named or "-", profile=nearest, why=why, nearest=True)
