@@ -63,9 +63,10 @@ _STAGES = {
         "optimizershard",
         "paralleloptimizer",
         "optimizerparallel",
+        "distoptimizer",
         "usedistributedoptimizer",
     ),
-    "2": ("shardgradop", "osg", "posg"),
+    "2": ("shardgradop", "osg", "posg", "zerooffload"),
     "3": (
         "fsdp",
         "fsdp1",
@@ -77,6 +78,7 @@ _STAGES = {
         "osgp",
         "posgp",
         "gemini",
+        "zeroinfinity",
     ),
 }
 """Stages of ZeRO by the names of PyTorch, Megatron and the paper (``os+g``), by their letters alone."""
@@ -84,6 +86,8 @@ _STAGE_OF = {spelt: stage for stage, spellings in _STAGES.items() for spelt in s
 _STAGE = re.compile(r"(?:deepspeed)?(?:zero|z|sharding)?(?:stage|level)?([0-3])")
 _WRAPPED = re.compile(r"fsdp(?:fullshard)?(?:auto|transformer)wrap(?:policy)?|fullshardautowrap")
 """Options of Hugging Face's trainer: ``full_shard auto_wrap``."""
+_OFFLOADING = ("zerooffload", "zeroinfinity")
+"""Names of stages that say that something is offloaded, too."""
 _REMARK = re.compile(r"([^(]+?) ?\(([^()]*)\)")
 
 _FRAMEWORKS = (
@@ -126,9 +130,12 @@ def plain_cells(written: Mapping[str, str]) -> dict[str, str]:
             cells[title] = ""
     if length := _KIBI.fullmatch(cells.get("seq_len", "")):
         cells["seq_len"] = str(int(length[1]) * 1024)
-    if (chunks := _CHUNKS.search(cells.get("schedule", ""))) and not cells.get("virtual_pipeline"):
+    chunks = _CHUNKS.search(cells.get("schedule", ""))
+    if chunks and cells.get("virtual_pipeline") in (None, "", chunks[1]):
         rest = cells["schedule"].replace(chunks[0], " ").strip()
         cells |= {"virtual_pipeline": chunks[1], "schedule": rest or "interleaved"}
+    if _letters(cells.get("zero_stage", "")) in _OFFLOADING and not cells.get("offload"):
+        cells["offload"] = cells["zero_stage"]
     for title, plain in _PLAIN.items():
         if title in cells:
             cells[title] = plain(cells[title])
@@ -176,6 +183,9 @@ def _stage(words: str) -> str:
     remark = _REMARK.fullmatch(words)
     if remark is None:
         return _known_stage(words) or words
+    group = re.search(r"(?:group|degree|size) ?[=:]? ?([0-9]+)", remark[2].lower())
+    if group and (stage := _known_stage(remark[1])) in ("1", "2", "3"):
+        return f"{stage} (group {group[1]})"
     of_remark = _known_stage(remark[2]) if re.search(r"zero|stage", remark[2].lower()) else None
     plain = _known_stage(remark[1]) if not re.search(r"[0-9]|group", remark[2]) else None
     return of_remark or plain or words

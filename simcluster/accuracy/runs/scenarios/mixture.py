@@ -13,6 +13,12 @@ _COUNT = re.compile(r"(\d+) ?(?:routed )?(?:experts|e\b)|(?:experts|\be|moe)[-_ 
 _CHOSEN = re.compile(r"top[-_ ]?k?(?: ?[:=])? ?(\d+)", re.IGNORECASE)
 """How many of them a token uses: ``top2``, ``top-2``, ``top_k: 6``, ``topk=2``."""
 _SHARED = re.compile(r"(\d+) ?shared|shared(?: experts?)?[:=] ?(\d+)", re.IGNORECASE)
+_SHARED_WIDTH = re.compile(
+    r"shared[-_ ]experts?(?:[-_ ](?:intermediate|ffn|hidden|size|width|of))*[ :=]*(\d{3,})?", re.IGNORECASE
+)
+"""A shared expert without a number, or with its width: ``shared expert 20480``."""
+_UNEVEN = re.compile(r"\bpr-moe\b|pyramid|residual[- ]moe", re.IGNORECASE)
+"""Mixtures of more experts in later layers, beside a dense MLP (DeepSpeed-MoE)."""
 _DENSE = re.compile(r"(\d+) dense layers?,? (?:of )?ffn ?=? ?(\d+)", re.IGNORECASE)
 _INNER = re.compile(
     r"moe[-_ ](?:ffn|intermediate)(?:[-_ ]hidden)?(?:[-_ ]size)? ?[:=]? ?(\d+)", re.IGNORECASE
@@ -39,8 +45,8 @@ def stated_experts(run: MeasuredRun) -> dict[str, Any] | None:
             lacking = "how many experts it has" if count is None else "how many experts a token uses"
             raise PlanError(f"the model is a mixture of experts, and the row does not state {lacking}")
         return None
-    if _BETWEEN.search(notes):
-        raise PlanError("experts in every other layer")
+    if _UNEVEN.search(notes):
+        raise PlanError("experts beside a dense MLP, of numbers that differ from layer to layer")
     inner = _INNER.search(notes)
     if not inner and (dense := _DENSE_FIRST.search(notes)) and int(dense[1]):
         raise PlanError("the row states the width of its dense layers, and not that of its experts")
@@ -48,8 +54,16 @@ def stated_experts(run: MeasuredRun) -> dict[str, Any] | None:
     if ffn is None:
         raise PlanError("the row does not state ffn")
     experts = {"count": int(count[1] or count[2]), "top_k": int(chosen[1]), "ffn": ffn}
-    if shared := _SHARED.search(notes):
+    if (width := _SHARED_WIDTH.search(notes)) and width[1] and int(width[1]) % ffn == 0:
+        experts["shared"] = int(width[1]) // ffn
+    elif shared := _SHARED.search(notes):
         experts["shared"] = int(shared[1] or shared[2])
+    elif width and not width[1]:
+        experts["shared"] = 1
+    if _BETWEEN.search(notes):
+        if "ffn" not in run.counts:
+            raise PlanError("the row does not state ffn")
+        return {"experts": {**experts, "every": 2}, "ffn": run.counts["ffn"]}
     if (dense := _DENSE.search(notes)) is None:
         return {"experts": experts}
     return {"experts": {**experts, "dense_layers": int(dense[1])}, "ffn": int(dense[2])}

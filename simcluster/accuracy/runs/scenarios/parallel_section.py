@@ -18,6 +18,7 @@ _SCHEDULES = {
     **dict.fromkeys(("", "none", "1f1b"), "1f1b"),
     "interleaved-1f1b": "interleaved",
     "gpipe": "gpipe",
+    "dualpipe": "dualpipe_v",
     "dualpipev": "dualpipe_v",
     "v-half": "v_half",
     "zb-1p": "zb_h1",
@@ -27,6 +28,11 @@ _SCHEDULES = {
     "zb-v": "zb_v",
 }
 """How rows call schedules; 1F1B of several chunks a device is interleaved."""
+
+_CUT_IN_HALF = (
+    "DualPipe is simulated as DualPipeV: the same idle time, but a rank holds its layers of one direction only, "
+    "where DualPipe holds those of the opposite one, too"
+)
 
 _FOUND_BY_SEARCH = ("zb-1p", "zb-2p")
 """Zero-bubble schedules that a search makes within the memory of 1F1B, or twice that (arXiv 2401.10241)."""
@@ -51,6 +57,13 @@ _TWO_DIMS = "tp-2d"
 """How notes say that tensor ranks split both dims of each matrix."""
 _RANKS_BY_DIM = re.compile(r"tpx(\d+)_?tpy(\d+)")
 """How many along each of them, in names of MindSpeed's tests."""
+
+_HEAD_RANKS = re.compile(
+    r"(?:ulysses|head[- ]parallel(?:ism)?|\bHP)(?:[-_ ](?:degree|size))?[ =:]*(\d+)"
+    r"|hierarchical[-_ ]context[-_ ]parallel[-_ ]sizes[ =:]*(\d+)",
+    re.IGNORECASE,
+)
+"""How notes state groups of ranks that exchange heads, inside rings: ``ulysses degree 8``, ``HP=8``."""
 
 _HYBRID = re.compile(
     r"(?:hsdp|hybrid[ _]?shard(?:ed)?|(?:zero-?)?([123]) ?\((?:group|size|shard|zero1 size)[ =:]*(\d+)\)).*",
@@ -82,6 +95,10 @@ _ONCE_A_STEP = (
 """Profiles whose gradients are scattered behind the last micro-batch of a step, whatever publishers call it:
 Megatron's distributed optimizer has no other way (DistributedDataParallel of Megatron-Core reduces a bucket
 when its last micro-batch is done; from memory)."""
+_STAYS_GATHERED = (
+    "gathered weights are kept from forward to backward, as torchtitan does with stages "
+    "(fsdp_reshard_after_forward, default) and Llama 3's trainers did (arXiv 2407.21783, section 3.3.2; from memory)"
+)
 _HAS_SEQUENCE_PARALLELISM = (
     "sequence parallelism is used with tensor parallelism, as in NVIDIA's recipes (from memory)"
 )
@@ -138,13 +155,16 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False, sparse: 
         entry = None
         words = known_words().context(run.words["framework"], run.words["model"], run.words.get("notes", ""))
         algorithm: str = words.algorithm
-        assumed += (words.why,) if words.assumed else ()
+        size = _head_ranks(run.words.get("notes", ""), context)
+        if size:
+            algorithm = "levels" if size < context else "ulysses"
+        assumed += (words.why,) if words.assumed and not size else ()
         heads = run.count("heads")
         kv_heads = 1 if sparse else run.count("kv_heads", heads)
         if algorithm == "levels" and "context" in experts.axes:
             raise PlanError("experts over ranks that share sequences on two levels")
         if algorithm == "levels":
-            entry = _rings_of_groups(parallel, context, tensor, heads, kv_heads)
+            entry = _rings_of_groups(parallel, size, context, tensor, heads, kv_heads)
         elif algorithm == "ulysses":
             entry = ulysses_entry({"tensor": tensor, "context": context}, heads, kv_heads)
             if entry is None:
@@ -196,17 +216,27 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False, sparse: 
     return ParallelPlan(parallel, assumed)
 
 
+def _head_ranks(notes: str, context: int) -> int | None:
+    """How many neighbours exchange heads, where notes state it, of all that share a sequence."""
+    stated = _HEAD_RANKS.search(notes)
+    size = int(stated[1] or stated[2]) if stated else 1
+    return size if 1 < size <= context and context % size == 0 else None
+
+
 def _rings_of_groups(
-    parallel: dict[str, Any], context: int, tensor: int, heads: int, kv_heads: int
+    parallel: dict[str, Any], stated: int | None, context: int, tensor: int, heads: int, kv_heads: int
 ) -> dict[str, Any]:
-    """The strategy of attention on two levels: neighbours exchange heads, keys go around the groups of them.
-    Puts its axes into the mesh; PlanError if groups may have several sizes, which rows do not state.
+    """The strategy of attention on two levels: neighbours exchange heads, keys go around the groups of them,
+    which have the ``stated`` size. Puts its axes into the mesh; PlanError if groups may have several sizes and
+    the row states none, or if the heads do not divide.
     """
-    size = 2
+    size = stated or 2
     entry = ulysses_entry({"tensor": tensor, "context_heads": size}, heads, kv_heads)
-    if context != size**2 or entry is None:
+    if stated is None and context != size**2:
         raise PlanError("context parallelism on two levels, of sizes that are not stated")
-    axes = {**parallel["mesh"], "context": size}
+    if entry is None:
+        raise PlanError(f"{heads} heads, {kv_heads} of keys, cannot be divided among {size * tensor} ranks")
+    axes = {**parallel["mesh"], "context": context // size}
     inner = axes.pop("tensor", 1)
     parallel["mesh"] = {**axes, "context_heads": size, **({"tensor": inner} if inner > 1 else {})}
     parallel["roles"] = {"sequence": ["context", "context_heads"]}
@@ -293,6 +323,9 @@ def _sharding(run: MeasuredRun, profile: str) -> tuple[dict[str, Any], tuple[str
         ranks = _group_size(run, hybrid[2])
         kind: dict[str, Any] = {"fsdp": {}} if stage == 3 and profile in _SHARDED else {"zero": stage}
         return {"optimizer_sharding": {**kind, "shard_size": ranks}}, ()
+    unknown = known_words().framework(run.words) is None
+    if stage == 3 and run.count("pipeline") > 1 and (profile == "torchtitan" or unknown):
+        return {"optimizer_sharding": {"fsdp": {"reshard_after_forward": False}}}, (_STAYS_GATHERED,)
     if stage == 3 and profile in _SHARDED:
         whole = run.count("tensor") == 1
         return ({"recipe": "fsdp"} if whole else {"optimizer_sharding": "fsdp"}), ()
@@ -320,6 +353,12 @@ def _group_size(run: MeasuredRun, stated: str | None) -> int:
     return max(1, run.count("devices_per_host", 8) // inner)
 
 
+def _interleaves(run: MeasuredRun) -> bool:
+    """Whether two chunks a stage are possible: a layer for each, and as many micro-batches as full rounds."""
+    stages, samples = run.count("pipeline"), run.count("micro_batch") * run.count("data")
+    return run.counts["layers"] >= 2 * stages and run.counts["global_batch"] % (samples * stages) == 0
+
+
 def _schedule(run: MeasuredRun) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The pipeline schedule, and what is assumed of it; nothing where it is the usual one. PlanError for one
     that is not simulated.
@@ -332,11 +371,12 @@ def _schedule(run: MeasuredRun) -> tuple[dict[str, Any], tuple[str, ...]]:
     kind = _SCHEDULES[named]
     if kind in ("1f1b", "interleaved") and chunks > 1:
         return {"kind": "interleaved", "chunks": chunks}, ()
-    if kind == "interleaved" and run.counts["layers"] % (2 * run.count("pipeline")) == 0:
+    if kind == "interleaved" and _interleaves(run):
         said = "two model chunks on every stage, the fewest for an interleaved schedule: no number is stated"
         return {"kind": kind, "chunks": 2}, (said,)
     if kind == "interleaved":
         return {}, ("1F1B without interleaving: the number of chunks is not stated",)
+    said = (_CUT_IN_HALF,) if named == "dualpipe" else ()
     if chunks > (2 if kind in _TWO_CHUNKS else 1):
         raise PlanError(f"the schedule {named} with {chunks} chunks a device")
     schedule = {} if kind == "1f1b" else {"kind": kind}
@@ -344,4 +384,4 @@ def _schedule(run: MeasuredRun) -> tuple[dict[str, Any], tuple[str, ...]]:
         if words in run.words.get("notes", ""):
             # Transfers between stages overlap: the schedules run on the zero-bubble runtime (from memory).
             schedule = {"kind": kind, "vocabulary": method, "p2p": "overlapped"}
-    return schedule, ()
+    return schedule, said

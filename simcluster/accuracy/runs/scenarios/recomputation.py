@@ -18,7 +18,7 @@ _BLOCK = re.compile(
     r"(?:full)?[ ,/(-]*(?:method[ =:]*)?block[ ,/(=:-]*(?:num[-_ ]layers|n|layers)?[ =:]*(\d+)\)?(?: layers?\)?)?"
 )
 _NAMES_IT = re.compile(
-    r"-*\b(?:activation|gradient|grad|recomput(?:e|ed|ation)|checkpoint(?:s|ed|ing)?|remat(?:erialization|erialize)?"
+    r"-*\b(?:activations?|gradients?|grad|recomput(?:e|ed|ation)|checkpoint(?:s|ed|ing)?|remat(?:erialization|erialize)?"
     r"|ckpt|ac|granularity|method|of|enabled?|true|yes|on|the|each|every|whole|layers?|blocks?)\b[ =:_-]*"
 )
 """Words by which rows name recomputation itself, or whole layers, which is what is meant where no other words
@@ -71,7 +71,10 @@ def recomputation_of(run: MeasuredRun, block_of: str = "chunk") -> Recomputation
         words = "selective (not stated)"
     again = known_words().computed_again(words)
     if again is None and (plain := _plain(words)) != words:
-        return recomputation_of(replace(run, words={**run.words, "recompute": plain}), block_of)
+        try:
+            return recomputation_of(replace(run, words={**run.words, "recompute": plain}), block_of)
+        except PlanError:
+            raise PlanError(f"the recomputation '{run.words['recompute']}'") from None
     if again is not None:
         return Recomputation(again)
     assumed = ("the core of attention is recomputed: the row says 'selective', but not what",)
