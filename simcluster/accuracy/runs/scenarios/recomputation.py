@@ -19,17 +19,26 @@ _BLOCK = re.compile(
 )
 _NAMES_IT = re.compile(
     r"-*\b(?:activations?|gradients?|grad|recomput(?:e|ed|ation)|checkpoint(?:s|ed|ing)?|remat(?:erialization|erialize)?"
-    r"|ckpt|ac|granularity|method|of|enabled?|true|yes|on|the|each|every|whole|layers?|blocks?)\b[ =:_-]*"
+    r"|ckpt|ac|gc|granularity|method|of|enabled?|true|yes|y|on|the|each|every|per|whole|transformer|layers?|blocks?)\b[ =:_-]*"
 )
 """Words by which rows name recomputation itself, or whole layers, which is what is meant where no other words
 are left: ``--recompute-granularity full``, ``remat each layer``."""
 _OPTION = re.compile(r"-*\brecompute[-_](?:num[-_]layers)[ =:]*1\b")
 _BETWEEN = re.compile(r"[,+&;\s]+(?:and\s+)?")
 _EVERY_OTHER = re.compile(r"selective \(every other (?:layer|block)\b.*\)")
-_EVERY = re.compile(r"(?:selective )?\(?(?:every )?(\d+)(?:nd|rd|th)?(?: layers?)?\)?")
+_EVERY = re.compile(
+    r"selective \(?(?:every )?(\d+)(?:nd|rd|th)?(?: layers?)?\)?"
+    r"|every (\d+)(?:nd|rd|th)? (?:layers?|blocks?)|1 in (\d+)(?: layers| blocks)?"
+)
 """``selective (2)``, torchtitan's option of that name: every second layer."""
+_SECOND = re.compile(r"(?<=every )second\b")
 _SHARE = re.compile(r"(?:selective )?\(?(?:p=)?([01])/(\d+)\)?(?: of (?:the )?(?:layers|blocks))?")
-_SOME = re.compile(r"(\d+)(?: of |/)(\d+) layers?")
+_PERCENT = re.compile(r"(\d+) ?%(?: of (?:the )?(?:layers|blocks))?")
+_SOME = re.compile(r"(?:block[ :(]*)?(\d+)(?: of (\d+)(?: layers?)?|/(\d+) layers?)\)?")
+_FIRST = re.compile(r"(?:first )?(\d+) layers?")
+"""``8 layers``: those that Megatron's method block computes again."""
+_MEGATRON_SELECTIVE = re.compile(r"--recompute[-_]activations|recompute_activations(?:[=: ]+true)?")
+"""Megatron's short option, which is its selective granularity."""
 _PARTS = re.compile(r"(?:selective[: (\[]+)?([^)\]]*)[)\]]*")
 
 
@@ -50,7 +59,10 @@ def recomputation_of(run: MeasuredRun, block_of: str = "chunk") -> Recomputation
     words, layers = run.words["recompute"].lower(), run.counts["layers"]
     if not words:
         return Recomputation(assumed=("no recomputation: the row states none, and it is off by default",))
-    if block := _BLOCK.fullmatch(words):
+    words = _SECOND.sub("2nd", words.strip("\"' "))
+    if _MEGATRON_SELECTIVE.fullmatch(words):
+        words = "selective"
+    if block := _BLOCK.fullmatch(words) or _FIRST.fullmatch(words):
         stages, chunks = run.count("pipeline"), run.count("virtual_pipeline")
         if block_of == "stage" and chunks > 1:
             return Recomputation({"layers": _first_of_stages(int(block[1]), layers, stages, chunks)})
@@ -90,7 +102,7 @@ def _plain(words: str) -> str:
             return words
     rest = _NAMES_IT.sub(" ", _OPTION.sub(" ", words.replace("_", "-")))
     rest = re.sub(r"[\s=:,-]+", " ", rest).strip()
-    return rest or "full"
+    return rest.strip("() ") or "full"
 
 
 def _listed(words: str) -> list[str]:
@@ -108,10 +120,12 @@ def _some_layers(words: str, layers: int) -> list[int] | None:
     if _EVERY_OTHER.fullmatch(words):
         return list(range(0, layers, 2))
     if every := _EVERY.fullmatch(words):
-        return list(range(0, layers, max(1, int(every[1])))) if words != "1" else None
+        return list(range(0, layers, max(1, int(every[1] or every[2] or every[3]))))
     if share := _SHARE.fullmatch(words):
         return _spread(int(share[1]) * layers / max(1, int(share[2])), layers)
-    if (some := _SOME.fullmatch(words)) and int(some[2]) == layers:
+    if percent := _PERCENT.fullmatch(words.replace("half", "50%")):
+        return _spread(int(percent[1]) * layers / 100, layers)
+    if (some := _SOME.fullmatch(words)) and int(some[2] or some[3]) == layers:
         return list(range(int(some[1])))
     return None
 
