@@ -32,7 +32,7 @@ _METRICS = (
 """Those of the tables, which stand as they are written, and three more: FLOP/s and a share of the peak of which
 is not said whether what is computed again counts, and memory that an allocator holds."""
 
-_TOKENS = re.compile(r"k?tok(en)?s?|tgs|[tw]ps")
+_TOKENS = re.compile(r"[kmb]?tok(en)?s?|tgs|[tw]ps")
 _BY_DEVICE = re.compile(r"[tw]ps")
 """Tokens or words per second; torchtitan logs those of a device under these names (metrics.py, from memory)."""
 _SAMPLES = re.compile(r"samples?|sequences?|seqs?|sentences?|examples?|images?|imgs?")
@@ -47,6 +47,7 @@ _HARDWARE = re.compile(r"hw|hardware|hfu|executed")
 _PEAK_SHARE = re.compile(r"of_(?:the_)?(?:theoretical_|hardware_)?peak")
 _RUN = re.compile(r"(?:pre)?train(?:ing)?|solution|convergence")
 _LASTS = re.compile(r"time|duration|latency|min(?:ute)?s?|h(?:ou)?rs?|days?")
+_RATE = re.compile(r"throughput|speed|rate|per")
 _DEVICE_TIME = re.compile(r"\b(?:[gnt]pu|device|accelerator|card|[ah][18]00)[- ]?(hour|day)s?\b", re.IGNORECASE)
 """``GPU hours``: what all devices together took."""
 _STEP_RATE = re.compile(r"\b(?:it|iter|iteration|step)s?(?: ?/ ?| per )(s|sec|second|min|minute|h|hour|day)\b")
@@ -54,6 +55,10 @@ _STEP_RATE = re.compile(r"\b(?:it|iter|iteration|step)s?(?: ?/ ?| per )(s|sec|se
 _TOKENS_OF_RUN = re.compile(r"[0-9.]+ ?[mbt](?:illion|rillion)? tokens", re.IGNORECASE)
 _EACH_TRILLION = re.compile(r"(?:per|/) ?(?:trillion|t) tokens", re.IGNORECASE)
 _THOUSANDS = re.compile(r"\bk\b|thousand", re.IGNORECASE)
+_TIMES = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+_COUNTED = re.compile(r"(?<![a-z])([kmbt])(?:illion|rillion)? ?tok", re.IGNORECASE)
+_MULTIPLE = re.compile(r"[kmbt]", re.IGNORECASE)
+"""``k tok/s``, ``billion tokens``, or a unit of that letter alone."""
 _MILLIONS = re.compile(r"\bm\b|million", re.IGNORECASE)
 
 _SECONDS = {
@@ -81,6 +86,8 @@ _TERAFLOPS = {"g": 1e-3, "t": 1.0, "p": 1e3, "e": 1e6}
 _BYTES = {"GiB": 2**30, "GB": 10**9, "MiB": 2**20, "MB": 10**6}
 _SIZES = tuple(_BYTES)
 _NUMBER = re.compile(r"((?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]*)?) ?([A-Za-z][A-Za-z/ ]*)?")
+_ROOM = ("fits", "fits_in_memory", "trainable")
+_YES, _NO = ("yes", "true", "y", "1"), ("no", "false", "n", "0")
 _FRACTIONS = ("", "fraction", "ratio", "share", "1")
 """Units of an MFU that may be a fraction of one."""
 
@@ -101,6 +108,8 @@ def plain_figure(cells: Mapping[str, str]) -> dict[str, str]:
             return _plain_memory({**cells, **run})
     metric = name if name in _METRICS else _metric(name, unit, cells.get("framework", ""))
     plain = _plain_memory({**cells, "metric": metric, "value": value, "unit": unit})
+    if name in _ROOM and value.lower() in (*_YES, *_NO):
+        return plain | {"metric": "oom", "value": "fits" if value.lower() in _YES else "oom"}
     if value.lower() in ("oom", "out of memory"):
         return plain | {"metric": "oom", "value": "oom"}
     if metric in ("peak_mem", "reserved_mem", "activation_mem") and not unit:
@@ -137,12 +146,12 @@ def _whole_run(said: str, value: str, cells: Mapping[str, str]) -> dict[str, str
     """
     words = _words(said)
     together = _DEVICE_TIME.search(said)
-    lasts = _says(words, _RUN) and _says(words, _LASTS) and not _says(words, _STEP)
-    rate = "/" in said or _says(words, re.compile(r"throughput|speed|rate|per"))
-    if not together and (not lasts or rate):
+    tokens, trillion = _TOKENS_OF_RUN.search(said), _EACH_TRILLION.search(said)
+    run = tokens or trillion or _says(words, _RUN)
+    rate = "/" in said or _says(words, _RATE)
+    if not together and not (run and _says(words, _LASTS) and not _says(words, _STEP) and (trillion or not rate)):
         return None
-    tokens = _TOKENS_OF_RUN.search(said)
-    stated = tokens[0] if tokens else "1 T tokens" if _EACH_TRILLION.search(said) else ""
+    stated = tokens[0] if tokens else "1 T tokens" if trillion else ""
     plain = {"metric": "time_to_train", "value": value}
     plain["unit"] = together[1] if together else next((word for word in words[::-1] if word in _SECONDS), "")
     plain |= {"notes": "; ".join(filter(None, (cells.get("notes", ""), stated)))} if stated else {}
@@ -204,7 +213,7 @@ def _metric(name: str, unit: str, framework: str) -> str:
         return f"tokens_per_s{per_device}"
     if says(_SAMPLES):
         return f"samples_per_s{per_device}"
-    if says(_MEMORY):
+    if says(_MEMORY) and unit != "%":
         return "activation_mem" if "activation" in name else "reserved_mem" if "reserved" in words else "peak_mem"
     return "step_time" if says(_TIME) and says(_STEP) else name
 
@@ -215,8 +224,10 @@ def _factor(metric: str, name: str, unit: str, value: str) -> float:
     if metric == "step_time":
         return next((_SECONDS[word] for word in words if word in _SECONDS), 1.0)
     if "_per_s" in metric:
-        thousands = 1e3 if re.match(r"k ?tok", unit.lower()) else 1.0
-        return thousands / next((_SECONDS[word] for word in words if word in _SECONDS), 1.0)
+        counted = _COUNTED.search(unit) or _COUNTED.search(name.replace("_", " "))
+        letter = counted[1] if counted else unit if _MULTIPLE.fullmatch(unit) else ""
+        stated = (_SECONDS[word] for word in [*words, *name.split("_")] if word in _SECONDS)
+        return _TIMES.get(letter.lower(), 1.0) / next(stated, 1.0)
     if "tflops" in metric:
         counts = [word for word in words if _FLOPS.fullmatch(word)]
         return next((_TERAFLOPS[word[0]] for word in counts if word[0] in _TERAFLOPS), 1.0)
