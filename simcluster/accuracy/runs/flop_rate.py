@@ -24,6 +24,8 @@ framework's publishers do."""
 _SHARES = ("mfu", "hfu", "share_of_peak")
 
 _PEAK = re.compile(r"(?:MFU vs|peak) ([0-9.]+) TFLOP")
+_CAUSAL = re.compile(r"\b(non[- ]?)?causal\b", re.IGNORECASE)
+"""How names of metrics say which scores count: ``MFU (causal)``, ``TFLOPS (non-causal)``."""
 _FULL = "_full_attention"
 
 
@@ -43,13 +45,15 @@ def implied_step(
     """
     words = known_words().counted_flops(run.words)
     counted = _COUNTED[run.words["metric"]] or words.rate
-    full = words.attention == "full" and counted + _FULL in summary
+    causal = _CAUSAL.search(run.words.get("metric_said", ""))
+    full = bool(causal[1]) if causal else words.attention == "full"
+    full &= counted + _FULL in summary
     peak = summary["model_flops_per_s_per_device"] / summary["mfu"]
     flops = summary[counted + _FULL if full else counted] * peak * summary["step_time_s"]
     rate = run.value * 1e12
     if run.words["metric"] == "aggregate_tflops":
         rate /= run.count("num_devices")
-    how = "as the full square" if words.attention == "full" else "as half of it where it is causal"
+    how = "as the full square" if full else "as half of it where it is causal"
     if _COUNTED[run.words["metric"]] is None and counted == "hfu" and summary["hfu"] > summary["mfu"]:
         how = f"{how}, and what is computed again"
     if run.words["metric"] in _SHARES:

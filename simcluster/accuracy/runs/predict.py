@@ -76,7 +76,9 @@ FITS = {True: 1.0, False: 2.0}
 _DETERMINISTIC = (
     "deterministic mode has other, slower kernels: its memory is predicted, but not its step time"
 )
-_NO_ROOM = "the plan as it is read needs more memory than a device has, so something that saves some is not stated"
+_NO_ROOM = (
+    "the plan as it is read needs more memory than a device has, so something that saves some is not stated"
+)
 _KILLED = "the process that simulated it was killed, twice: perhaps this machine has not enough memory for it"
 
 

@@ -48,9 +48,13 @@ _PEAK_SHARE = re.compile(r"of_(?:the_)?(?:theoretical_|hardware_)?peak")
 _RUN = re.compile(r"(?:pre)?train(?:ing)?|solution|convergence")
 _LASTS = re.compile(r"time|duration|latency|min(?:ute)?s?|h(?:ou)?rs?|days?")
 _RATE = re.compile(r"throughput|speed|rate|per")
-_DEVICE_TIME = re.compile(r"\b(?:[gnt]pu|device|accelerator|card|[ah][18]00)[- ]?(hour|day)s?\b", re.IGNORECASE)
+_DEVICE_TIME = re.compile(
+    r"\b(?:[gnt]pu|device|accelerator|card|[ah][18]00)[- ]?(hour|day)s?\b", re.IGNORECASE
+)
 """``GPU hours``: what all devices together took."""
-_STEP_RATE = re.compile(r"\b(?:it|iter|iteration|step)s?(?: ?/ ?| per )(s|sec|second|min|minute|h|hour|day)\b")
+_STEP_RATE = re.compile(
+    r"\b(?:it|iter|iteration|step)s?(?: ?/ ?| per )(s|sec|second|min|minute|h|hour|day)\b"
+)
 """``it/s``, ``steps per second``: the inverse of a step time."""
 _TOKENS_OF_RUN = re.compile(r"[0-9.]+ ?[mbt](?:illion|rillion)? tokens", re.IGNORECASE)
 _EACH_TRILLION = re.compile(r"(?:per|/) ?(?:trillion|t) tokens", re.IGNORECASE)
@@ -107,7 +111,7 @@ def plain_figure(cells: Mapping[str, str]) -> dict[str, str]:
         if run := _whole_run(said, value, cells):
             return _plain_memory({**cells, **run})
     metric = name if name in _METRICS else _metric(name, unit, cells.get("framework", ""))
-    plain = _plain_memory({**cells, "metric": metric, "value": value, "unit": unit})
+    plain = _plain_memory({**cells, "metric": metric, "value": value, "unit": unit, "metric_said": said})
     if name in _ROOM and value.lower() in (*_YES, *_NO):
         return plain | {"metric": "oom", "value": "fits" if value.lower() in _YES else "oom"}
     if value.lower() in ("oom", "out of memory"):
@@ -149,7 +153,9 @@ def _whole_run(said: str, value: str, cells: Mapping[str, str]) -> dict[str, str
     tokens, trillion = _TOKENS_OF_RUN.search(said), _EACH_TRILLION.search(said)
     run = tokens or trillion or _says(words, _RUN)
     rate = "/" in said or _says(words, _RATE)
-    if not together and not (run and _says(words, _LASTS) and not _says(words, _STEP) and (trillion or not rate)):
+    if not together and not (
+        run and _says(words, _LASTS) and not _says(words, _STEP) and (trillion or not rate)
+    ):
         return None
     stated = tokens[0] if tokens else "1 T tokens" if trillion else ""
     plain = {"metric": "time_to_train", "value": value}
@@ -214,7 +220,13 @@ def _metric(name: str, unit: str, framework: str) -> str:
     if says(_SAMPLES):
         return f"samples_per_s{per_device}"
     if says(_MEMORY) and unit != "%":
-        return "activation_mem" if "activation" in name else "reserved_mem" if "reserved" in words else "peak_mem"
+        return (
+            "activation_mem"
+            if "activation" in name
+            else "reserved_mem"
+            if "reserved" in words
+            else "peak_mem"
+        )
     return "step_time" if says(_TIME) and says(_STEP) else name
 
 

@@ -54,7 +54,9 @@ _WRAPPED = re.compile(r"fsdp(?:fullshard)?(?:auto|transformer)wrap(?:policy)?|fu
 OFFLOADING_STAGES = ("zerooffload", "zeroinfinity")
 """Names of stages that say that something is offloaded, too."""
 _REMARK = re.compile(r"([^(]+?) ?\(([^()]*)\)")
-_GROUP = re.compile(r"(?:(?:group|degree|size|shard)(?: of)? ?[=:]? ?)?([0-9]+)(?: ranks| gpus)?", re.IGNORECASE)
+_GROUP = re.compile(
+    r"(?:(?:group|degree|size|shard)(?: of)? ?[=:]? ?)?([0-9]+)(?: ranks| gpus)?", re.IGNORECASE
+)
 """How many ranks share a state, in brackets: ``(group of 8)``, ``(degree 4)``."""
 _HYBRID = re.compile(r"(?:hsdp|hybrid[ _-]?(?:shard(?:ed|ing)?|fsdp))[ _(=-]*([0-9]*)\)?", re.IGNORECASE)
 _STAYS = re.compile(r"reshard[-_ ]after[-_ ]forward ?[=:]? ?(?:false|off|no|0)", re.IGNORECASE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,7 +49,8 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
     architecture, again = architecture_of(run), recomputation_of(run, framework.block)
     offloading, adapters = offloading_of(run), adapters_of(run, framework.profile)
     called = precision.called or run.words["precision"]
-    practices = _Practices.of(run, framework.profile, called, "lamb" if "LAMB" in notes else "adamw")
+    rule, of_rule = _update_rule(notes)
+    practices = _Practices.of(run, framework.profile, called, rule)
     parallel = parallel_plan(
         run, framework.profile, mtp=architecture.has_mtp_layers, sparse=architecture.is_sparse
     )
@@ -76,8 +78,31 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
     }
     nearest = (framework.why,) if framework.nearest and framework.why else ()
     format_assumed = (precision.why,) if precision.why else ()
-    of_plan = (*parallel.assumed, *again.assumed, *offloading.assumed, *practices.assumed, *adapters.assumed)
+    of_plan = (
+        *parallel.assumed,
+        *again.assumed,
+        *offloading.assumed,
+        *practices.assumed,
+        *adapters.assumed,
+        *of_rule,
+    )
     return RunScenario(data, (*nearest, *format_assumed, *architecture.assumed, *of_plan))
+
+
+_OTHER_RULES = re.compile(
+    r"\b(adafactor|sophia|shampoo|lars|galore|adam-mini|lion optimizer|optimizer lion)\b", re.IGNORECASE
+)
+
+
+def _update_rule(notes: str) -> tuple[str, tuple[str, ...]]:
+    """The update rule that notes name, else AdamW; and what is assumed where there is none of that name."""
+    if "LAMB" in notes:
+        return "lamb", ()
+    if re.search(r"\bSGD\b", notes):
+        return "momentum", ()
+    if other := _OTHER_RULES.search(notes):
+        return "adamw", (f"the update is simulated as AdamW's: there is no rule for {other[1]}",)
+    return "adamw", ()
 
 
 _CALLED_ALIKE = ("nemo", "llm-foundry")
