@@ -39,8 +39,8 @@ class RunPrediction(FigurePrediction):
     """A row with one figure of it: seconds of a step, or bytes that a device's tensors take at their peak; of
     FITS 1 for a run that fits into memory, and 2 for one that does not.
 
-    The latter are what PyTorch calls allocated, and frameworks log: without runtime and communicators. Of rows
-    that state what the device shows, or what the allocator holds, they are that.
+    The latter are what PyTorch calls allocated, and frameworks log: without runtime and communicators. Of
+    rows that state what the device shows, or what the allocator holds, they are that.
     """
 
     row: MeasuredRun
@@ -156,8 +156,8 @@ def _activations(run: Run) -> float:
 
 
 def _stated_memory(row: MeasuredRun, run: Run) -> float:
-    """The bytes that a row states: allocated ones, which a framework logs of the fullest stage, the last, or in
-    the first step; what its allocator reserves; or all that the fullest device shows as in use.
+    """The bytes that a row states: allocated ones, which a framework logs of the fullest stage, the last, or
+    in the first step; what its allocator reserves; or all that the fullest device shows as in use.
     """
     stages, logged = run.documents["memory"], framework_of(row).memory
     counted = known_words().counted_memory(row.words)

@@ -29,12 +29,12 @@ _METRICS = (
     "time_to_train",
     "oom",
 )
-"""Those of the tables, which stand as they are written, and three more: FLOP/s and a share of the peak of which
-is not said whether what is computed again counts, and memory that an allocator holds."""
+"""Those of the tables, which stand as they are written, and three more: FLOP/s and a share of the peak of
+which is not said whether what is computed again counts, and memory that an allocator holds."""
 
 _TOKENS = re.compile(r"[kmb]?tok(en)?s?|tgs|[tw]ps")
 _BY_DEVICE = re.compile(r"[tw]ps")
-"""Tokens or words per second; torchtitan logs those of a device under these names (metrics.py, from memory)."""
+"""Tokens or words per second: torchtitan logs those of a device so (metrics.py, from memory)."""
 _SAMPLES = re.compile(r"samples?|sequences?|seqs?|sentences?|examples?|images?|imgs?")
 _FLOPS = re.compile(r"[gtpe]?(era|eta|xa|iga)?flops?")
 _UTILISATION = re.compile(r"mfu|hfu|utili[sz]ation")

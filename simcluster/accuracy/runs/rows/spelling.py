@@ -83,7 +83,8 @@ _UNUSED = ("virtual_pipeline", "context", "expert", "kv_heads", "ffn", "vocab", 
 """Counts that some write as 0 where there is none."""
 _KIBI = re.compile(r"([0-9]+)[kK]")
 _CHUNKS = re.compile(
-    r"[ ,;(]*\b(?:(?:v|vp|vpp|chunks|virtual stages)[ =:]*([0-9]+)\b|([0-9]+)[ -](?:model )?(?:chunks|virtual stages)\b)[ )]*",
+    r"[ ,;(]*\b(?:(?:v|vp|vpp|chunks|virtual stages)[ =:]*([0-9]+)\b"
+    r"|([0-9]+)[ -](?:model )?(?:chunks|virtual stages)\b)[ )]*",
     re.IGNORECASE,
 )
 """Model chunks of a stage beside the name of a schedule: ``interleaved, v=2``, ``VPP=5``, ``(4 chunks)``."""

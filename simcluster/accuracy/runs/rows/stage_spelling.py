@@ -45,7 +45,7 @@ _STAGES = {
         "zeroinfinity",
     ),
 }
-"""Stages of ZeRO by the names of PyTorch, Megatron, Paddle and the paper (``os+g``), by their letters alone."""
+"""Stages of ZeRO by the names of PyTorch, Megatron, Paddle and the paper (``os+g``), letters alone."""
 _STAGE_OF = {spelt: stage for stage, spellings in _STAGES.items() for spelt in spellings}
 _STAGE = re.compile(r"(?:deepspeed|ds)?(?:zero|z|sharding|paralleloptimizer)?(?:stage|level)?([0-3])")
 _FSDP = re.compile(r"(?:simple|custom|megatron|pytorch|torch|fairscale)?fsdp[12]?")
@@ -68,8 +68,8 @@ def letters_of(words: str) -> str:
 
 
 def plain_stage(words: str) -> str:
-    """A stage of ZeRO by its number: that in brackets behind a name if one stands there (``FSDP (ZeRO-2)``), else
-    that of the name; with a group of ranks ``1 (group 8)``. What is not known stays as it is.
+    """A stage of ZeRO by its number: that in brackets behind a name if one stands there (``FSDP (ZeRO-2)``),
+    else that of the name; with a group of ranks ``1 (group 8)``. What is not known stays as it is.
     """
     if hybrid := _HYBRID.fullmatch(words):
         return f"3 (group {hybrid[1]})" if hybrid[1] else "hsdp"

@@ -10,13 +10,14 @@ from simcluster.errors import PlanError
 
 _COUNT = re.compile(
     r"(\d+)(?: ?\+ ?\d+(?: shared)?)? ?(?:routed|(?:routed )?experts\b|e\b(?!-))"
-    r"|(?:experts|\be|moe)[-_ ]?[:=] ?(\d+)|experts[-_ ](\d+)|\be(\d+)(?=k\d)|top[- ]?\d+ of (\d+)|\b(\d+)x\d+(?:\.\d+)?b\b",
+    r"|(?:experts|\be|moe)[-_ ]?[:=] ?(\d+)|experts[-_ ](\d+)|\be(\d+)(?=k\d)"
+    r"|top[- ]?\d+ of (\d+)|\b(\d+)x\d+(?:\.\d+)?b\b",
     re.IGNORECASE,
 )
-"""How many experts: ``MoE 64 experts``, ``256+1 experts``, ``num_experts=8``, ``E=8``, ``E64K8``, ``8x7B``."""
+"""How many experts: ``MoE 64 experts``, ``256+1 experts``, ``num_experts=8``, ``E64K8``, ``8x7B``."""
 _CHOSEN = re.compile(
-    r"top[-_ ]?k?(?: ?[:=])? ?(\d+)|(\d+) (?:experts )?(?:are )?(?:active|activated|chosen|selected)\b|choose (\d+)"
-    r"|\bk ?= ?(\d+)|\be\d+k(\d+)",
+    r"top[-_ ]?k?(?: ?[:=])? ?(\d+)|(\d+) (?:experts )?(?:are )?(?:active|activated|chosen|selected)\b"
+    r"|choose (\d+)|\bk ?= ?(\d+)|\be\d+k(\d+)",
     re.IGNORECASE,
 )
 """How many of them a token uses: ``top2``, ``top-2``, ``top_k: 6``, ``topk=2``, ``2 active``, ``k=8``."""

@@ -30,8 +30,8 @@ _SCHEDULES = {
 """How rows call schedules; 1F1B of several chunks a device is interleaved."""
 
 _CUT_IN_HALF = (
-    "DualPipe is simulated as DualPipeV: the same idle time, but a rank holds its layers of one direction only, "
-    "where DualPipe holds those of the opposite one, too"
+    "DualPipe is simulated as DualPipeV: the same idle time, but a rank holds its layers of one direction "
+    "only, where DualPipe holds those of the opposite one, too"
 )
 
 _FOUND_BY_SEARCH = ("zb-1p", "zb-2p")
@@ -97,7 +97,8 @@ Megatron's distributed optimizer has no other way (DistributedDataParallel of Me
 when its last micro-batch is done; from memory)."""
 _STAYS_GATHERED = (
     "gathered weights are kept from forward to backward, as torchtitan does with stages "
-    "(fsdp_reshard_after_forward, default) and Llama 3's trainers did (arXiv 2407.21783, section 3.3.2; from memory)"
+    "(fsdp_reshard_after_forward, default) and Llama 3's trainers did (arXiv 2407.21783, section 3.3.2; "
+    "from memory)"
 )
 _HAS_SEQUENCE_PARALLELISM = (
     "sequence parallelism is used with tensor parallelism, as in NVIDIA's recipes (from memory)"
@@ -227,8 +228,8 @@ def _rings_of_groups(
     parallel: dict[str, Any], stated: int | None, context: int, tensor: int, heads: int, kv_heads: int
 ) -> dict[str, Any]:
     """The strategy of attention on two levels: neighbours exchange heads, keys go around the groups of them,
-    which have the ``stated`` size. Puts its axes into the mesh; PlanError if groups may have several sizes and
-    the row states none, or if the heads do not divide.
+    which have the ``stated`` size. Puts its axes into the mesh; PlanError if groups may have several sizes
+    and the row states none, or if the heads do not divide.
     """
     size = stated or 2
     entry = ulysses_entry({"tensor": tensor, "context_heads": size}, heads, kv_heads)
@@ -376,7 +377,7 @@ def _schedule(run: MeasuredRun) -> tuple[dict[str, Any], tuple[str, ...]]:
         return {"kind": kind, "chunks": 2}, (said,)
     if kind == "interleaved":
         return {}, ("1F1B without interleaving: the number of chunks is not stated",)
-    said = (_CUT_IN_HALF,) if named == "dualpipe" else ()
+    assumed = (_CUT_IN_HALF,) if named == "dualpipe" else ()
     if chunks > (2 if kind in _TWO_CHUNKS else 1):
         raise PlanError(f"the schedule {named} with {chunks} chunks a device")
     schedule = {} if kind == "1f1b" else {"kind": kind}
@@ -384,4 +385,4 @@ def _schedule(run: MeasuredRun) -> tuple[dict[str, Any], tuple[str, ...]]:
         if words in run.words.get("notes", ""):
             # Transfers between stages overlap: the schedules run on the zero-bubble runtime (from memory).
             schedule = {"kind": kind, "vocabulary": method, "p2p": "overlapped"}
-    return schedule, said
+    return schedule, assumed

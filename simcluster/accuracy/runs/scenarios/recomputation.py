@@ -15,14 +15,16 @@ from simcluster.errors import PlanError
 from simcluster.plan import layers_by_block_method
 
 _BLOCK = re.compile(
-    r"(?:full)?[ ,/(-]*(?:method[ =:]*)?block[ ,/(=:-]*(?:num[-_ ]layers|n|layers)?[ =:]*(\d+)\)?(?: layers?\)?)?"
+    r"(?:full)?[ ,/(-]*(?:method[ =:]*)?block[ ,/(=:-]*(?:num[-_ ]layers|n|layers)?[ =:]*(\d+)\)?"
+    r"(?: layers?\)?)?"
 )
 _NAMES_IT = re.compile(
     r"-*\b(?:activations?|gradients?|grad|recomput(?:e|ed|ation)|checkpoint(?:s|ed|ing)?|remat(?:erialization|erialize)?"
-    r"|ckpt|ac|gc|granularity|method|of|enabled?|true|yes|y|on|the|each|every|per|whole|transformer|layers?|blocks?)\b[ =:_-]*"
+    r"|ckpt|ac|gc|granularity|method|of|enabled?|true|yes|y|on|the|each|every|per|whole|transformer"
+    r"|layers?|blocks?)\b[ =:_-]*"
 )
-"""Words by which rows name recomputation itself, or whole layers, which is what is meant where no other words
-are left: ``--recompute-granularity full``, ``remat each layer``."""
+"""Words by which rows name recomputation itself, or whole layers, which is what is meant where no other
+words are left: ``--recompute-granularity full``, ``remat each layer``."""
 _OPTION = re.compile(r"-*\brecompute[-_](?:num[-_]layers)[ =:]*1\b")
 _BETWEEN = re.compile(r"[,+&;\s]+(?:and\s+)?")
 _EVERY_OTHER = re.compile(r"selective \(every other (?:layer|block)\b.*\)")
