@@ -202,9 +202,10 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False, sparse: 
     if overlapped and schedule.get("kind", "1f1b") in _PAIRED:
         schedule["pairs"] = True
     layers = stage_layers(run)
-    if layers is None and mtp and profile == "nemo":
+    whose = "DeepSeek's run" if schedule.get("kind") == "dualpipe_v" else "NVIDIA's recipes"
+    if layers is None and mtp and (profile == "nemo" or schedule.get("kind") == "dualpipe_v"):
         layers = multi_token_stages(run)
-        said = "stages with multi-token prediction have fewer layers, as in NVIDIA's recipes (from memory)"
+        said = f"stages with multi-token prediction have fewer layers, as in {whose} (from memory)"
         assumed += (said,) if layers else ()
     if layers:
         schedule["stages"] = layers
