@@ -8,7 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from simcluster.accuracy.runs.rows import MeasuredRun
-from simcluster.accuracy.runs.scenarios.mixture import stated_experts, stated_numbers
+from simcluster.accuracy.runs.scenarios.mixture import (
+    has_dense_layers_of_unknown_width,
+    stated_experts,
+    stated_numbers,
+)
 from simcluster.accuracy.runs.scenarios.uneven_stages import idle_layers
 from simcluster.accuracy.runs.scenarios.words import known_words
 from simcluster.deferred_dataclass import dataclass
@@ -261,6 +265,8 @@ def _stated_architecture(run: MeasuredRun, known: Mapping[str, Any]) -> Architec
         model.pop("ffn", None)
         model = {**model, **experts, **({"bias": False} if gpt else {})}
         assumed += _differences(notes)
+        if has_dense_layers_of_unknown_width(run):
+            assumed.append("dense layers are as wide as all experts of a token together")
     if "latent" in model:
         model.pop("kv_heads", None)
     return Architecture(model, (*assumed, *sized.assumed))

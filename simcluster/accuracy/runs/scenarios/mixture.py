@@ -34,6 +34,10 @@ _DENSE = re.compile(
     r"(?:(\d+) dense layers?|first (\d+) layers?(?: (?:are|is))? dense),? (?:of )?ffn ?=? ?(\d+)",
     re.IGNORECASE,
 )
+_DENSE_COUNT = re.compile(
+    r"first (\d+) (?:layers? (?:(?:are|is) )?dense|dense)|(\d+) dense layers?\b", re.IGNORECASE
+)
+"""Dense layers whose width is not stated."""
 _INNER = re.compile(
     r"(?:moe|(?<!shared[-_ ])expert)[-_ ](?:ffn|intermediate)(?:[-_ ]hidden)?(?:[-_ ]size)? ?[:=]? ?(\d+)"
     r"|experts of (\d{3,})",
@@ -89,6 +93,10 @@ def stated_experts(run: MeasuredRun) -> dict[str, Any] | None:
             raise PlanError("the row does not state ffn")
         return {"experts": {**experts, "every": every}, "ffn": run.counts["ffn"]}
     if (dense := _DENSE.search(notes)) is None:
+        if few := _number(_DENSE_COUNT, notes):
+            together = (chosen + experts.get("shared", 0)) * ffn
+            width = run.counts.get("ffn", together) if inner else together
+            return {"experts": {**experts, "dense_layers": few}, "ffn": width}
         return {"experts": experts}
     return {"experts": {**experts, "dense_layers": int(dense[1] or dense[2])}, "ffn": int(dense[3])}
 
@@ -96,6 +104,13 @@ def stated_experts(run: MeasuredRun) -> dict[str, Any] | None:
 def _number(expression: re.Pattern[str], words: str) -> int | None:
     found = expression.search(words)
     return None if found is None else int(next(filter(None, found.groups())))
+
+
+def has_dense_layers_of_unknown_width(run: MeasuredRun) -> bool:
+    """Whether a row states dense layers before those with experts, and their width nowhere."""
+    notes = run.words.get("notes", "")
+    stated = _DENSE.search(notes) or _INNER.search(notes) or _BETWEEN.search(notes)
+    return not stated and _DENSE_COUNT.search(notes) is not None
 
 
 def stated_numbers(run: MeasuredRun) -> dict[str, int]:
