@@ -257,7 +257,7 @@ def _stated_architecture(run: MeasuredRun, known: Mapping[str, Any]) -> Architec
         model["positions"] = "rotary"
         model["latent"] = {"kv_rank": 512, "nope_dim": 128, "rope_dim": 64, "value_dim": 128}
         ranks = {rank: re.search(words, notes, re.IGNORECASE) for rank, words in _RANKS.items()}
-        model["latent"] |= {rank: int(found[1]) for rank, found in ranks.items() if found}
+        model["latent"] |= {rank: int(match[1]) for rank, match in ranks.items() if match}
         assumed.append("latent attention has the dimensions of DeepSeek-V2-Lite")
     sized = _with_sizes(run, model, of_row=True)
     model = dict(sized.model)

@@ -102,8 +102,8 @@ def stated_experts(run: MeasuredRun) -> dict[str, Any] | None:
 
 
 def _number(expression: re.Pattern[str], words: str) -> int | None:
-    found = expression.search(words)
-    return None if found is None else int(next(filter(None, found.groups())))
+    match = expression.search(words)
+    return None if match is None else int(next(filter(None, match.groups())))
 
 
 def has_dense_layers_of_unknown_width(run: MeasuredRun) -> bool:
