@@ -110,7 +110,7 @@ def test_scores_that_a_rate_counts(tmp_path, framework, source, metric, full):
         ({"source": "FlagOpen/FlagPerf@HEAD:training/nvidia/llama2_7b"}, "device"),
         ({"source": "InternLM/InternEvo@develop:doc/usage.md"}, "device"),
         ({"metric": "max reserved memory (GiB)", "value": "2", "peak_mem_gib": ""}, "reserved"),
-        ({}, "allocated"),
+        ({"notes": "max allocated; reserved 3.1 GiB"}, "allocated"),
     ],
 )
 def test_memory_is_that_which_a_row_states(tmp_path, change, counted):
