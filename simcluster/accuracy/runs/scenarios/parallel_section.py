@@ -74,6 +74,11 @@ _GROUP = re.compile(
     r"(?:shard(?:ing)?(?:[_ -]degree|[_ -]group)?|zero1[_ ]size|group)[ =:]+(?:of )?(\d+)", re.IGNORECASE
 )
 
+_NOTED_GROUP = re.compile(
+    r"(?:zero-?[123]?[_ -]|shard(?:ing)?[_ -])(?:size|degree|group(?:[_ ]size)?)[ =:]+(?:of )?(\d+)", re.IGNORECASE
+)
+"""How notes say so of a stage that stands alone: ``zero1 size 8``, ``sharding degree 8``."""
+
 _INSTANCES = "multi_dist_optimizer_instances"
 """Part of the names of tests whose states are sharded over only a part of the data-parallel ranks
 (num_distributed_optimizer_instances of Megatron-Core)."""
@@ -319,6 +324,8 @@ def _kept_for_weights(run: MeasuredRun) -> float:
 def _sharding(run: MeasuredRun, profile: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What of the training state data-parallel ranks split, and what of it the row does not state."""
     words = run.words["zero_stage"]
+    if (noted := _NOTED_GROUP.search(run.words.get("notes", ""))) and words in ("1", "2", "3"):
+        words = f"{words} (group {noted[1]})" if int(noted[1]) < run.count("data") else words
     hybrid = _HYBRID.fullmatch(words)
     stage = 3 if hybrid and hybrid[1] is None else parse_whole((hybrid[1] if hybrid else words) or "0")
     if hybrid:

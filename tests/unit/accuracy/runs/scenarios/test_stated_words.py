@@ -210,6 +210,26 @@ def test_attention_is_fused_where_that_is_older_than_the_run(tmp_path, change, f
     assert (isinstance(found, dict) and found.get("attention") == "flash_2") is fused
 
 
+@pytest.mark.parametrize(
+    ("notes", "sharding"),
+    [
+        ("zero1 size 2", {"zero": 1, "shard_size": 2}),
+        ("sharding degree 2", {"zero": 1, "shard_size": 2}),
+        ("zero1 size 8", {"zero": 1}),
+    ],
+)
+def test_notes_state_how_many_ranks_share_a_state(tmp_path, notes, sharding):
+    found = scenario_of(run_of(tmp_path, notes=notes)).data
+    Scenario.of(found)
+    assert found["parallel"]["optimizer_sharding"] == sharding
+
+
+def test_internevo_keeps_gradients_in_16_bits(tmp_path):
+    for named in ({"framework": "InternEvo"}, {"framework": "other", "notes": "InternEvo, zero1"}):
+        framework = scenario_of(run_of(tmp_path, **named)).data["framework"]
+        assert (framework["gradients"]["bf16"], framework["main_gradients"]) == ("compute", False)
+
+
 def test_megatrons_experts_need_sequence_parallelism(tmp_path):
     mixture = {**EXPERTS, "notes": "MoE 8 experts top2", "sequence_parallel": ""}
     for expert, recipe in (("4", "megatron_sp"), ("1", "megatron")):
