@@ -75,7 +75,8 @@ _GROUP = re.compile(
 )
 
 _NOTED_GROUP = re.compile(
-    r"(?:zero-?[123]?[_ -]|shard(?:ing)?[_ -])(?:size|degree|group(?:[_ ]size)?)[ =:]+(?:of )?(\d+)", re.IGNORECASE
+    r"(?:zero-?[123]?|shard(?:ing)?)[_ -](?:size|degree|group(?:[_ ]size)?)[ =:]+(?:of )?(\d+)",
+    re.IGNORECASE,
 )
 """How notes say so of a stage that stands alone: ``zero1 size 8``, ``sharding degree 8``."""
 
