@@ -228,6 +228,8 @@ def test_internevo_keeps_gradients_in_16_bits(tmp_path):
     for named in ({"framework": "InternEvo"}, {"framework": "other", "notes": "InternEvo, zero1"}):
         framework = scenario_of(run_of(tmp_path, **named)).data["framework"]
         assert (framework["gradients"]["bf16"], framework["main_gradients"]) == ("compute", False)
+    row = run_of(tmp_path, framework="Colossal-AI Gemini", zero_stage="Gemini", tensor="1", data="8")
+    assert scenario_of(row).data["framework"] == "fsdp"
 
 
 def test_megatrons_experts_need_sequence_parallelism(tmp_path):
