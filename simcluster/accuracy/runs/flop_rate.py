@@ -13,13 +13,19 @@ from simcluster.work import DType
 _COUNTED = {
     "model_tflops_per_gpu": "mfu",
     "hw_tflops_per_gpu": "hfu",
-    "aggregate_tflops": "mfu",
+    "tflops_per_gpu": None,
+    "aggregate_tflops": None,
     "mfu": "mfu",
     "hfu": "hfu",
+    "share_of_peak": None,
 }
-"""What of a run's FLOPs a metric counts: those of the model, or with what is computed again."""
+"""What of a run's FLOPs a metric counts: those of the model, or with what is computed again; None: as its
+framework's publishers do."""
+_SHARES = ("mfu", "hfu", "share_of_peak")
 
 _PEAK = re.compile(r"(?:MFU vs|peak) ([0-9.]+) TFLOP")
+_CAUSAL = re.compile(r"\b(non[- ]?)?causal\b", re.IGNORECASE)
+"""How names of metrics say which scores count: ``MFU (causal)``, ``TFLOPS (non-causal)``."""
 _FULL = "_full_attention"
 
 
@@ -37,16 +43,20 @@ def implied_step(
     state, else of the device file's: of ``peaks`` (FLOP/s) in the format that the framework's publishers
     take, or in the run's own.
     """
-    counted = _COUNTED[run.words["metric"]]
-    words = known_words().counted_flops(run.words["framework"])
-    full = words.attention == "full" and counted + _FULL in summary
+    words = known_words().counted_flops(run.words)
+    counted = _COUNTED[run.words["metric"]] or words.rate
+    causal = _CAUSAL.search(run.words.get("metric_said", ""))
+    full = bool(causal[1]) if causal else words.attention == "full"
+    full &= counted + _FULL in summary
     peak = summary["model_flops_per_s_per_device"] / summary["mfu"]
     flops = summary[counted + _FULL if full else counted] * peak * summary["step_time_s"]
     rate = run.value * 1e12
     if run.words["metric"] == "aggregate_tflops":
         rate /= run.count("num_devices")
-    how = "as the full square" if words.attention == "full" else "as half of it where it is causal"
-    if run.words["metric"] in ("mfu", "hfu"):
+    how = "as the full square" if full else "as half of it where it is causal"
+    if _COUNTED[run.words["metric"]] is None and counted == "hfu" and summary["hfu"] > summary["mfu"]:
+        how = f"{how}, and what is computed again"
+    if run.words["metric"] in _SHARES:
         stated = _PEAK.search(run.words.get("notes", ""))
         if not stated and words.peak:
             peak, how = peaks[DType.of(words.peak)], f"{how}, and a share of the peak in {words.peak}"

@@ -14,7 +14,7 @@ from simcluster.accuracy.prediction import FigurePrediction
 from simcluster.accuracy.runs.first_step import first_step_peaks
 from simcluster.accuracy.runs.flop_rate import implied_step, states_flop_rate
 from simcluster.accuracy.runs.rows import MeasuredRun
-from simcluster.accuracy.runs.scenarios import framework_of, scenario_of
+from simcluster.accuracy.runs.scenarios import framework_of, known_words, scenario_of
 from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import SimclusterError
 from simcluster.scenario import Scenario
@@ -39,7 +39,8 @@ class RunPrediction(FigurePrediction):
     """A row with one figure of it: seconds of a step, or bytes that a device's tensors take at their peak; of
     FITS 1 for a run that fits into memory, and 2 for one that does not.
 
-    The latter are what PyTorch calls allocated, and frameworks log: without runtime and communicators.
+    The latter are what PyTorch calls allocated, and frameworks log: without runtime and communicators. Of
+    rows that state what the device shows, or what the allocator holds, they are that.
     """
 
     row: MeasuredRun
@@ -80,6 +81,9 @@ FITS = {True: 1.0, False: 2.0}
 
 _DETERMINISTIC = (
     "deterministic mode has other, slower kernels: its memory is predicted, but not its step time"
+)
+_NO_ROOM = (
+    "the plan as it is read needs more memory than a device has, so something that saves some is not stated"
 )
 _KILLED = "the process that simulated it was killed, twice: perhaps this machine has not enough memory for it"
 
@@ -134,8 +138,11 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
             return _without(row, error.problems[0].message)
         figures[RunFigure.ACTIVATION_SHARE] = _activations(run) / _activations(whole)
     kind = RunKind(**summary["error_band"]["kind"])
+    assumed = scenario.assumed
+    if summary["verdict"] == "does not fit" and row.fits is not False:
+        assumed = (*assumed, _NO_ROOM)
     done = [
-        replace(prediction, predicted=figures[prediction.figure], assumed=scenario.assumed, kind=kind)
+        replace(prediction, predicted=figures[prediction.figure], assumed=assumed, kind=kind)
         for prediction in asked
     ]
     if row.is_deterministic:
@@ -143,7 +150,7 @@ def _predicted(row: MeasuredRun, entry: HardwareSpec | None) -> Sequence[RunPred
     if done[0].measured or done[0].reason:
         return done
     measured, counted = implied_step(row, summary, simulated.cluster.host.device.peak)
-    return [replace(done[0], measured=measured, assumed=(*scenario.assumed, counted)), *done[1:]]
+    return [replace(done[0], measured=measured, assumed=(*assumed, counted)), *done[1:]]
 
 
 def _activations(run: Run) -> float:
@@ -155,8 +162,13 @@ def _activations(run: Run) -> float:
 
 
 def _stated_memory(row: MeasuredRun, run: Run) -> float:
-    """The allocated bytes that a framework logs: of the fullest stage, the last, or in the first step."""
+    """The bytes that a row states: allocated ones, which a framework logs of the fullest stage, the last, or
+    in the first step; what its allocator reserves; or all that the fullest device shows as in use.
+    """
     stages, logged = run.documents["memory"], framework_of(row).memory
-    if logged == "first_step" and not row.goes_on:
+    counted = known_words().counted_memory(row.words)
+    if counted == "device":
+        return float(max(stage["reserved"] + stage["outside"] for stage in stages))
+    if counted == "allocated" and logged == "first_step" and not row.goes_on:
         return max(first_step_peaks(run))
-    return float(max(stage["allocated"] for stage in (stages[-1:] if logged == "last" else stages)))
+    return float(max(stage[counted] for stage in (stages[-1:] if logged == "last" else stages)))

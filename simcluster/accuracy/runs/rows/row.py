@@ -59,7 +59,16 @@ _OPTIONAL = ("source", "notes", "unit", "peak_mem_gib", "offload", "inter_link")
 _REQUIRED = tuple(column for column in COLUMNS if column not in _OPTIONAL)
 _GIB = 2**30
 _UNITS = {"GiB": _GIB, "GB": 10**9, "MiB": 2**20, "MB": 10**6}
-_DURATIONS = {"": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0, "day": 86400.0, "d": 86400.0}
+_DURATIONS = {
+    "": 1.0,
+    "min": 60.0,
+    "minute": 60.0,
+    "h": 3600.0,
+    "hr": 3600.0,
+    "hour": 3600.0,
+    "d": 86400.0,
+    "day": 86400.0,
+}
 _TIMES = {"m": 1e6, "b": 1e9, "t": 1e12}
 _TOKENS = re.compile(r"([0-9.]+) ?([mbt])(?:illion|rillion)? tokens", re.IGNORECASE)
 _FITTED = ("0", "0.0", "no", "none", "false", "fits", "fit", "ok")
@@ -201,6 +210,6 @@ def _run(line: int, written: Mapping[str, str]) -> MeasuredRun:
             raise CellError("value", "is missing")
         written, value = written | {"metric": "peak_mem"}, 0.0
     unit = _UNITS["GB"] if _LOGGED_GB in written.get("notes", "") else _GIB
-    if peak is None and written["metric"] == "peak_mem":
+    if peak is None and written["metric"] in ("peak_mem", "reserved_mem"):
         peak, unit = value, _UNITS.get(written.get("unit", ""), _GIB)
     return MeasuredRun(line, written, counts, value, None if peak is None else peak * unit)

@@ -8,7 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from simcluster.accuracy.runs.rows import MeasuredRun
-from simcluster.accuracy.runs.scenarios.mixture import stated_experts, stated_numbers
+from simcluster.accuracy.runs.scenarios.mixture import (
+    has_dense_layers_of_unknown_width,
+    stated_experts,
+    stated_numbers,
+)
 from simcluster.accuracy.runs.scenarios.uneven_stages import idle_layers
 from simcluster.accuracy.runs.scenarios.words import known_words
 from simcluster.deferred_dataclass import dataclass
@@ -25,8 +29,18 @@ LLAMA_VOCABULARY = 32000
 T5_VOCABULARY = 32128
 """Tokens of T5 as its catalog entries have them: 32,000, 100 sentinels and padding (arXiv 1910.10683)."""
 
-_HEAD_DIM = re.compile(r"head_?dim ?=? ?(\d+)")
-_LATENT = re.compile(r"\bMLA\b|multi-latent-attention")
+_HEAD_DIM = re.compile(r"(?:head[-_ ]?(?:dim|size)|d_head|kv[-_]channels) ?[=:]? ?(\d+)")
+_LATENT = re.compile(r"\bMLA\b|multi(?:-head)?[- ]latent[- ]attention", re.IGNORECASE)
+_RANKS: Mapping[str, str] = {
+    "kv_rank": r"\bkv[-_ ]lora(?:[-_ ]rank)? ?[=:]? ?(\d+)",
+    "q_rank": r"\bq[-_ ]lora(?:[-_ ]rank)? ?[=:]? ?(\d+)",
+}
+"""How notes state the latent vectors of keys with values, and of queries."""
+_ONE_KEY = re.compile(r"\bMQA\b|multi[- ]query", re.IGNORECASE)
+_KEYS = re.compile(
+    r"\bGQA[- (]*(?:kv ?= ?)?(\d+)\b|\b(\d+) kv[-_ ]heads|num[-_]query[-_]groups[ =:]*(\d+)", re.IGNORECASE
+)
+_DROPOUT = re.compile(r"(?<![-_\w])dropout(?: of)?[ =:]*(0?\.\d+)|(\b(?:no|without) dropout)", re.IGNORECASE)
 _WINDOW = re.compile(r"(?:sliding[- ]window(?: attention)?|\bSWA|\bwindow)(?: of)? ?=? ?(\d+)", re.IGNORECASE)
 _TIED = re.compile(r"(?<!un)\b(?:tied|tie)[-_ ](?:word[-_ ])?embedding", re.IGNORECASE)
 _GPT = re.compile(
@@ -38,7 +52,10 @@ _T5_GATED = re.compile(r"flan|mt5|byt5|ul2|v?1[._]1")
 USUAL_HEAD_DIM = 128
 """Of models whose hidden size is no multiple of their heads, and rows that do not state it."""
 
-_MTP_LAYERS = re.compile(r"mtp[-_]num[-_]layers[= ]([0-9]+)")
+_MTP_LAYERS = re.compile(
+    r"\bmtp(?:[-_]num[-_]layers|[-_ ]depth)?[=: ]+([0-9]+)\b|\b([0-9]+) mtp (?:layer|module|head)",
+    re.IGNORECASE,
+)
 """How notes state layers of multi-token prediction; without, a model has none."""
 
 _SAID: Mapping[str, Mapping[str, Any]] = {
@@ -50,6 +67,14 @@ _SAID: Mapping[str, Mapping[str, Any]] = {
     r"qk[-_]layernorm": {"qk_norm": True},
 }
 """What notes and names of tests say of a GPT, by expression."""
+_SAID_OF_ANY: Mapping[str, Mapping[str, Any]] = {
+    r"\balibi\b": {"positions": "alibi"},
+    r"squared[- ]relu|\brelu(?:\^?2|²)": {"activation": "squared_relu"},
+    r"\bgeglu\b": {"activation": "geglu"},
+    r"\bqk[-_ ](?:layer)?norm": {"qk_norm": True},
+    r"parallel (?:attention|attn|residual)": {"parallel": "one_norm"},
+}
+"""What notes say of a decoder that is known by its dimensions alone, by expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +102,7 @@ def architecture_of(run: MeasuredRun) -> Architecture:
     name, notes = run.words["model"], run.words.get("notes", "")
     model, of_row = known_words().model(name, notes) or ({}, True)
     if mtp := _MTP_LAYERS.search(notes):
-        model |= {"mtp_layers": int(mtp[1])}
+        model |= {"mtp_layers": int(mtp[1] or mtp[2])}
     if "use" in model:
         return _with_sizes(
             run, {key: value for key, value in model.items() if key != "family"}, of_row=of_row
@@ -210,6 +235,13 @@ def _stated_architecture(run: MeasuredRun, known: Mapping[str, Any]) -> Architec
                 model |= change
     named = "GPT-2" if gpt else "Llama"
     assumed = [] if family else [f"the model has {named}'s architecture with the stated dimensions"]
+    for expression, change in _SAID_OF_ANY.items():
+        if not known and re.search(expression, notes, re.IGNORECASE):
+            model |= change
+    if dropout := _DROPOUT.search(notes):
+        model |= dict.fromkeys(("dropout", "attention_dropout"), float(dropout[1] or 0))
+    if "kv_heads" not in run.counts and (keys := _stated_keys(notes)):
+        run = replace(run, counts={**run.counts, "kv_heads": keys})
     if match := _HEAD_DIM.search(notes):
         model["head_dim"] = int(match[1])
     elif run.counts["hidden"] % run.counts["heads"] and "head_dim" not in model:
@@ -224,6 +256,8 @@ def _stated_architecture(run: MeasuredRun, known: Mapping[str, Any]) -> Architec
     if _LATENT.search(notes):
         model["positions"] = "rotary"
         model["latent"] = {"kv_rank": 512, "nope_dim": 128, "rope_dim": 64, "value_dim": 128}
+        ranks = {rank: re.search(words, notes, re.IGNORECASE) for rank, words in _RANKS.items()}
+        model["latent"] |= {rank: int(match[1]) for rank, match in ranks.items() if match}
         assumed.append("latent attention has the dimensions of DeepSeek-V2-Lite")
     sized = _with_sizes(run, model, of_row=True)
     model = dict(sized.model)
@@ -231,9 +265,19 @@ def _stated_architecture(run: MeasuredRun, known: Mapping[str, Any]) -> Architec
         model.pop("ffn", None)
         model = {**model, **experts, **({"bias": False} if gpt else {})}
         assumed += _differences(notes)
+        if has_dense_layers_of_unknown_width(run):
+            assumed.append("dense layers are as wide as all experts of a token together")
     if "latent" in model:
         model.pop("kv_heads", None)
     return Architecture(model, (*assumed, *sized.assumed))
+
+
+def _stated_keys(notes: str) -> int | None:
+    """Heads of keys and values by the notes."""
+    if _ONE_KEY.search(notes):
+        return 1
+    keys = _KEYS.search(notes)
+    return None if keys is None else int(next(filter(None, keys.groups())))
 
 
 def _stated_encoder_decoder(run: MeasuredRun, known: Mapping[str, Any]) -> Architecture:

@@ -52,10 +52,11 @@ def stated_cluster(run: MeasuredRun, entry: HardwareSpec | None) -> dict[str, An
 def _part_of(host: Host, num_devices: int) -> dict[str, Any]:
     """What differs of a host of which only the first devices are used: islands that are no longer whole."""
     island, fabric = host.island, host.fabric
-    if island is None or num_devices % island.num_devices == 0:
-        return {}
+    whole = island is None or num_devices % island.num_devices == 0
     if fabric.wiring is not Wiring.PARTIAL_MESH:
-        return {"island": {"devices": num_devices}}
+        return {} if whole or island is None else {"island": {"devices": num_devices}}
+    if whole and all(max(pair[:2]) < num_devices for pair in fabric.pairs):
+        return {}
     if num_devices == 1:
         return {"island": None, "fabric": {"wiring": "switch", "pairs": None, "links": None}}
     pairs = [[*pair] for pair in fabric.pairs if max(pair[:2]) < num_devices]

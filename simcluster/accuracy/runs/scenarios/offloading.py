@@ -15,8 +15,9 @@ from simcluster.errors import PlanError
 _STATES = re.compile(r"optim|states|zero-?offload|zero-?infinity", re.IGNORECASE)
 _WEIGHTS = re.compile(r"param|weights|zero-?infinity", re.IGNORECASE)
 _ACTIVATIONS = re.compile(r"activation|attention", re.IGNORECASE)
-_DRIVES = re.compile(r"nvme|disk|zero-?infinity", re.IGNORECASE)
-_UNNAMED = re.compile(r"(?:cpu|host|true|yes|on)?[ _-]*(?:offload(?:ing)?)?", re.IGNORECASE)
+_DRIVES = re.compile(r"nvme|ssd|disk|zero-?infinity", re.IGNORECASE)
+_UNNAMED = re.compile(r"(?:cpu|host|nvme|ssd|disk|true|yes|on)?[ _-]*(?:offload(?:ing)?)?", re.IGNORECASE)
+_PART = re.compile(r"[0-9] ?%|\bpartial|\bhalf\b|\b0?\.[0-9]", re.IGNORECASE)
 _ON_HOSTS = "deepspeed"
 """The framework whose offloaded states are updated by the processors of hosts (ZeRO-Offload)."""
 
@@ -39,6 +40,8 @@ def offloading_of(run: MeasuredRun) -> Offloading:
         )
     assumed: tuple[str, ...] = ()
     states, weights = bool(_STATES.search(words)), bool(_WEIGHTS.search(words))
+    if _PART.search(words):
+        raise PlanError(f"the offload '{words}': only whole states are moved")
     if _ACTIVATIONS.search(words):
         raise PlanError("some activations are offloaded, and the row does not state of which layers")
     if not (states or weights):

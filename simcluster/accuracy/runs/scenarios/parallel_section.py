@@ -18,6 +18,7 @@ _SCHEDULES = {
     **dict.fromkeys(("", "none", "1f1b"), "1f1b"),
     "interleaved-1f1b": "interleaved",
     "gpipe": "gpipe",
+    "dualpipe": "dualpipe_v",
     "dualpipev": "dualpipe_v",
     "v-half": "v_half",
     "zb-1p": "zb_h1",
@@ -27,6 +28,11 @@ _SCHEDULES = {
     "zb-v": "zb_v",
 }
 """How rows call schedules; 1F1B of several chunks a device is interleaved."""
+
+_CUT_IN_HALF = (
+    "DualPipe is simulated as DualPipeV: the same idle time, but a rank holds its layers of one direction "
+    "only, where DualPipe holds those of the opposite one, too"
+)
 
 _FOUND_BY_SEARCH = ("zb-1p", "zb-2p")
 """Zero-bubble schedules that a search makes within the memory of 1F1B, or twice that (arXiv 2401.10241)."""
@@ -52,6 +58,13 @@ _TWO_DIMS = "tp-2d"
 _RANKS_BY_DIM = re.compile(r"tpx(\d+)_?tpy(\d+)")
 """How many along each of them, in names of MindSpeed's tests."""
 
+_HEAD_RANKS = re.compile(
+    r"(?:ulysses|head[- ]parallel(?:ism)?|\bHP)(?:[-_ ](?:degree|size))?[ =:]*(\d+)"
+    r"|hierarchical[-_ ]context[-_ ]parallel[-_ ]sizes[ =:]*(\d+)",
+    re.IGNORECASE,
+)
+"""How notes state groups of ranks that exchange heads, inside rings: ``ulysses degree 8``, ``HP=8``."""
+
 _HYBRID = re.compile(
     r"(?:hsdp|hybrid[ _]?shard(?:ed)?|(?:zero-?)?([123]) ?\((?:group|size|shard|zero1 size)[ =:]*(\d+)\)).*",
     re.IGNORECASE,
@@ -60,6 +73,12 @@ _HYBRID = re.compile(
 _GROUP = re.compile(
     r"(?:shard(?:ing)?(?:[_ -]degree|[_ -]group)?|zero1[_ ]size|group)[ =:]+(?:of )?(\d+)", re.IGNORECASE
 )
+
+_NOTED_GROUP = re.compile(
+    r"(?:zero-?[123]?|shard(?:ing)?)[_ -](?:size|degree|group(?:[_ ]size)?)[ =:]+(?:of )?(\d+)",
+    re.IGNORECASE,
+)
+"""How notes say so of a stage that stands alone: ``zero1 size 8``, ``sharding degree 8``."""
 
 _INSTANCES = "multi_dist_optimizer_instances"
 """Part of the names of tests whose states are sharded over only a part of the data-parallel ranks
@@ -82,6 +101,18 @@ _ONCE_A_STEP = (
 """Profiles whose gradients are scattered behind the last micro-batch of a step, whatever publishers call it:
 Megatron's distributed optimizer has no other way (DistributedDataParallel of Megatron-Core reduces a bucket
 when its last micro-batch is done; from memory)."""
+_STAYS_GATHERED = (
+    "gathered weights are kept from forward to backward, as torchtitan does with stages "
+    "(fsdp_reshard_after_forward, default) and Llama 3's trainers did (arXiv 2407.21783, section 3.3.2; "
+    "from memory)"
+)
+_HAS_SEQUENCE_PARALLELISM = (
+    "sequence parallelism is used with tensor parallelism, as in NVIDIA's recipes (from memory)"
+)
+_NEEDS_SEQUENCE_PARALLELISM = (
+    "sequence parallelism is used, without which Megatron does not train experts under tensor parallelism "
+    "(validate_args, from memory)"
+)
 _MEGATRON_FSDP = re.compile(r"fsdp(?!=0)", re.IGNORECASE)
 """How names and notes say that Megatron's FSDP runs, not that optimizer; ``FSDP=0`` says the opposite."""
 
@@ -120,11 +151,10 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False, sparse: 
         parallel["recipe"] = "tensor_2d"
     elif tensor > 1:
         stated = run.words["sequence_parallel"]
-        split = stated == "true" or (not stated and profile == "nemo")
+        needed = run.count("expert") > 1 and profile in _ONCE_A_STEP
+        split = stated == "true" or (not stated and (needed or profile == "nemo"))
         if split and not stated:
-            assumed += (
-                "sequence parallelism is used with tensor parallelism, as in NVIDIA's recipes (from memory)",
-            )
+            assumed += (_NEEDS_SEQUENCE_PARALLELISM if needed else _HAS_SEQUENCE_PARALLELISM,)
         parallel["recipe"] = "megatron_sp" if split else "megatron"
         if overlap := known_words().overlap(run.words.get("notes", ""), run.words["model"], tensor):
             parallel["overlap"] = {"tensor": overlap}
@@ -132,13 +162,16 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False, sparse: 
         entry = None
         words = known_words().context(run.words["framework"], run.words["model"], run.words.get("notes", ""))
         algorithm: str = words.algorithm
-        assumed += (words.why,) if words.assumed else ()
+        size = _head_ranks(run.words.get("notes", ""), context)
+        if size:
+            algorithm = "levels" if size < context else "ulysses"
+        assumed += (words.why,) if words.assumed and not size else ()
         heads = run.count("heads")
         kv_heads = 1 if sparse else run.count("kv_heads", heads)
         if algorithm == "levels" and "context" in experts.axes:
             raise PlanError("experts over ranks that share sequences on two levels")
         if algorithm == "levels":
-            entry = _rings_of_groups(parallel, context, tensor, heads, kv_heads)
+            entry = _rings_of_groups(parallel, size, context, tensor, heads, kv_heads)
         elif algorithm == "ulysses":
             entry = ulysses_entry({"tensor": tensor, "context": context}, heads, kv_heads)
             if entry is None:
@@ -175,9 +208,10 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False, sparse: 
     if overlapped and schedule.get("kind", "1f1b") in _PAIRED:
         schedule["pairs"] = True
     layers = stage_layers(run)
-    if layers is None and mtp and profile == "nemo":
+    whose = "DeepSeek's run" if schedule.get("kind") == "dualpipe_v" else "NVIDIA's recipes"
+    if layers is None and mtp and (profile == "nemo" or schedule.get("kind") == "dualpipe_v"):
         layers = multi_token_stages(run)
-        said = "stages with multi-token prediction have fewer layers, as in NVIDIA's recipes (from memory)"
+        said = f"stages with multi-token prediction have fewer layers, as in {whose} (from memory)"
         assumed += (said,) if layers else ()
     if layers:
         schedule["stages"] = layers
@@ -190,17 +224,27 @@ def parallel_plan(run: MeasuredRun, profile: str, *, mtp: bool = False, sparse: 
     return ParallelPlan(parallel, assumed)
 
 
+def _head_ranks(notes: str, context: int) -> int | None:
+    """How many neighbours exchange heads, where notes state it, of all that share a sequence."""
+    stated = _HEAD_RANKS.search(notes)
+    size = int(stated[1] or stated[2]) if stated else 1
+    return size if 1 < size <= context and context % size == 0 else None
+
+
 def _rings_of_groups(
-    parallel: dict[str, Any], context: int, tensor: int, heads: int, kv_heads: int
+    parallel: dict[str, Any], stated: int | None, context: int, tensor: int, heads: int, kv_heads: int
 ) -> dict[str, Any]:
-    """The strategy of attention on two levels: neighbours exchange heads, keys go around the groups of them.
-    Puts its axes into the mesh; PlanError if groups may have several sizes, which rows do not state.
+    """The strategy of attention on two levels: neighbours exchange heads, keys go around the groups of them,
+    which have the ``stated`` size. Puts its axes into the mesh; PlanError if groups may have several sizes
+    and the row states none, or if the heads do not divide.
     """
-    size = 2
+    size = stated or 2
     entry = ulysses_entry({"tensor": tensor, "context_heads": size}, heads, kv_heads)
-    if context != size**2 or entry is None:
+    if stated is None and context != size**2:
         raise PlanError("context parallelism on two levels, of sizes that are not stated")
-    axes = {**parallel["mesh"], "context": size}
+    if entry is None:
+        raise PlanError(f"{heads} heads, {kv_heads} of keys, cannot be divided among {size * tensor} ranks")
+    axes = {**parallel["mesh"], "context": context // size}
     inner = axes.pop("tensor", 1)
     parallel["mesh"] = {**axes, "context_heads": size, **({"tensor": inner} if inner > 1 else {})}
     parallel["roles"] = {"sequence": ["context", "context_heads"]}
@@ -281,12 +325,17 @@ def _kept_for_weights(run: MeasuredRun) -> float:
 def _sharding(run: MeasuredRun, profile: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What of the training state data-parallel ranks split, and what of it the row does not state."""
     words = run.words["zero_stage"]
+    if (noted := _NOTED_GROUP.search(run.words.get("notes", ""))) and words in ("1", "2", "3"):
+        words = f"{words} (group {noted[1]})" if int(noted[1]) < run.count("data") else words
     hybrid = _HYBRID.fullmatch(words)
     stage = 3 if hybrid and hybrid[1] is None else parse_whole((hybrid[1] if hybrid else words) or "0")
     if hybrid:
         ranks = _group_size(run, hybrid[2])
         kind: dict[str, Any] = {"fsdp": {}} if stage == 3 and profile in _SHARDED else {"zero": stage}
         return {"optimizer_sharding": {**kind, "shard_size": ranks}}, ()
+    unknown = known_words().framework(run.words) is None
+    if stage == 3 and run.count("pipeline") > 1 and (profile == "torchtitan" or unknown):
+        return {"optimizer_sharding": {"fsdp": {"reshard_after_forward": False}}}, (_STAYS_GATHERED,)
     if stage == 3 and profile in _SHARDED:
         whole = run.count("tensor") == 1
         return ({"recipe": "fsdp"} if whole else {"optimizer_sharding": "fsdp"}), ()
@@ -314,6 +363,12 @@ def _group_size(run: MeasuredRun, stated: str | None) -> int:
     return max(1, run.count("devices_per_host", 8) // inner)
 
 
+def _interleaves(run: MeasuredRun) -> bool:
+    """Whether two chunks a stage are possible: a layer for each, and as many micro-batches as full rounds."""
+    stages, samples = run.count("pipeline"), run.count("micro_batch") * run.count("data")
+    return run.counts["layers"] >= 2 * stages and run.counts["global_batch"] % (samples * stages) == 0
+
+
 def _schedule(run: MeasuredRun) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The pipeline schedule, and what is assumed of it; nothing where it is the usual one. PlanError for one
     that is not simulated.
@@ -326,11 +381,12 @@ def _schedule(run: MeasuredRun) -> tuple[dict[str, Any], tuple[str, ...]]:
     kind = _SCHEDULES[named]
     if kind in ("1f1b", "interleaved") and chunks > 1:
         return {"kind": "interleaved", "chunks": chunks}, ()
-    if kind == "interleaved" and run.counts["layers"] % (2 * run.count("pipeline")) == 0:
+    if kind == "interleaved" and _interleaves(run):
         said = "two model chunks on every stage, the fewest for an interleaved schedule: no number is stated"
         return {"kind": kind, "chunks": 2}, (said,)
     if kind == "interleaved":
         return {}, ("1F1B without interleaving: the number of chunks is not stated",)
+    assumed = (_CUT_IN_HALF,) if named == "dualpipe" else ()
     if chunks > (2 if kind in _TWO_CHUNKS else 1):
         raise PlanError(f"the schedule {named} with {chunks} chunks a device")
     schedule = {} if kind == "1f1b" else {"kind": kind}
@@ -338,4 +394,4 @@ def _schedule(run: MeasuredRun) -> tuple[dict[str, Any], tuple[str, ...]]:
         if words in run.words.get("notes", ""):
             # Transfers between stages overlap: the schedules run on the zero-bubble runtime (from memory).
             schedule = {"kind": kind, "vocabulary": method, "p2p": "overlapped"}
-    return schedule, ()
+    return schedule, assumed

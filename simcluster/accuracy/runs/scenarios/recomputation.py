@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from simcluster.accuracy.runs.rows import MeasuredRun
@@ -14,12 +14,33 @@ from simcluster.deferred_dataclass import dataclass
 from simcluster.errors import PlanError
 from simcluster.plan import layers_by_block_method
 
-_BLOCK = re.compile(r"(?:full \(block, |(?:full )?block[ ,(]*)(\d+)\)?(?: layers?\)?)?")
+_BLOCK = re.compile(
+    r"(?:full)?[ ,/(-]*(?:method[ =:]*)?block[ ,/(=:-]*(?:num[-_ ]layers|n|layers)?[ =:]*(\d+)\)?"
+    r"(?: layers?\)?)?"
+)
+_NAMES_IT = re.compile(
+    r"-*\b(?:activations?|gradients?|grad|recomput(?:e|ed|ation)|checkpoint(?:s|ed|ing)?|remat(?:erialization|erialize)?"
+    r"|ckpt|ac|gc|granularity|method|of|enabled?|true|yes|y|on|the|each|every|per|whole|transformer"
+    r"|layers?|blocks?)\b[ =:_-]*"
+)
+"""Words by which rows name recomputation itself, or whole layers, which is what is meant where no other
+words are left: ``--recompute-granularity full``, ``remat each layer``."""
+_OPTION = re.compile(r"-*\brecompute[-_](?:num[-_]layers)[ =:]*1\b")
+_BETWEEN = re.compile(r"[,+&;\s]+(?:and\s+)?")
 _EVERY_OTHER = re.compile(r"selective \(every other (?:layer|block)\b.*\)")
-_EVERY = re.compile(r"(?:selective )?\(?(?:every )?(\d+)(?:nd|rd|th)?(?: layers?)?\)?")
+_EVERY = re.compile(
+    r"selective \(?(?:every )?(\d+)(?:nd|rd|th)?(?: layers?)?\)?"
+    r"|every (\d+)(?:nd|rd|th)? (?:layers?|blocks?)|1 in (\d+)(?: layers| blocks)?"
+)
 """``selective (2)``, torchtitan's option of that name: every second layer."""
+_SECOND = re.compile(r"(?<=every )second\b")
 _SHARE = re.compile(r"(?:selective )?\(?(?:p=)?([01])/(\d+)\)?(?: of (?:the )?(?:layers|blocks))?")
-_SOME = re.compile(r"(\d+)(?: of |/)(\d+) layers?")
+_PERCENT = re.compile(r"(\d+) ?%(?: of (?:the )?(?:layers|blocks))?")
+_SOME = re.compile(r"(?:block[ :(]*)?(\d+)(?: of (\d+)(?: layers?)?|/(\d+) layers?)\)?")
+_FIRST = re.compile(r"(?:first )?(\d+) layers?")
+"""``8 layers``: those that Megatron's method block computes again."""
+_MEGATRON_SELECTIVE = re.compile(r"--recompute[-_]activations|recompute_activations(?:[=: ]+true)?")
+"""Megatron's short option, which is its selective granularity."""
 _PARTS = re.compile(r"(?:selective[: (\[]+)?([^)\]]*)[)\]]*")
 
 
@@ -40,7 +61,10 @@ def recomputation_of(run: MeasuredRun, block_of: str = "chunk") -> Recomputation
     words, layers = run.words["recompute"].lower(), run.counts["layers"]
     if not words:
         return Recomputation(assumed=("no recomputation: the row states none, and it is off by default",))
-    if block := _BLOCK.fullmatch(words):
+    words = _SECOND.sub("2nd", words.strip("\"' "))
+    if _MEGATRON_SELECTIVE.fullmatch(words):
+        words = "selective"
+    if block := _BLOCK.fullmatch(words) or _FIRST.fullmatch(words):
         stages, chunks = run.count("pipeline"), run.count("virtual_pipeline")
         if block_of == "stage" and chunks > 1:
             return Recomputation({"layers": _first_of_stages(int(block[1]), layers, stages, chunks)})
@@ -60,11 +84,34 @@ def recomputation_of(run: MeasuredRun, block_of: str = "chunk") -> Recomputation
         # Megatron's granularity of this name.
         words = "selective (not stated)"
     again = known_words().recomputation(words)
+    if again is None and (plain := _plain(words)) != words:
+        try:
+            return recomputation_of(replace(run, words={**run.words, "recompute": plain}), block_of)
+        except PlanError:
+            raise PlanError(f"the recomputation '{run.words['recompute']}'") from None
     if again is not None:
         return Recomputation(again)
     assumed = ("the core of attention is recomputed: the row says 'selective', but not what",)
     recompute = _recomputing(_parts(words, run))
     return Recomputation(recompute, assumed if "not stated" in words else ())
+
+
+def _plain(words: str) -> str:
+    """What words say beside naming recomputation; those that name single operators stay."""
+    match = _PARTS.fullmatch(words)
+    for names in (_listed(words), _BETWEEN.split(match[1]) if match else [words]):
+        if all(map(known_words().recomputed_part, names)):
+            return words
+    rest = _NAMES_IT.sub(" ", _OPTION.sub(" ", words.replace("_", "-")))
+    rest = re.sub(r"[\s=:,-]+", " ", rest).strip()
+    return rest.strip("() ") or "full"
+
+
+def _listed(words: str) -> list[str]:
+    """The names of a list in brackets, or behind ``selective``, with underscores."""
+    match = _PARTS.fullmatch(words)
+    listed = re.split(r"[,+&;]|\band\b", match[1]) if match else []
+    return [re.sub(r"[-\s]+", "_", name.strip()) for name in listed if name.strip()]
 
 
 def _some_layers(words: str, layers: int) -> list[int] | None:
@@ -75,10 +122,12 @@ def _some_layers(words: str, layers: int) -> list[int] | None:
     if _EVERY_OTHER.fullmatch(words):
         return list(range(0, layers, 2))
     if every := _EVERY.fullmatch(words):
-        return list(range(0, layers, max(1, int(every[1])))) if words != "1" else None
+        return list(range(0, layers, max(1, int(every[1] or every[2] or every[3]))))
     if share := _SHARE.fullmatch(words):
         return _spread(int(share[1]) * layers / max(1, int(share[2])), layers)
-    if (some := _SOME.fullmatch(words)) and int(some[2]) == layers:
+    if percent := _PERCENT.fullmatch(words.replace("half", "50%")):
+        return _spread(int(percent[1]) * layers / 100, layers)
+    if (some := _SOME.fullmatch(words)) and int(some[2] or some[3]) == layers:
         return list(range(int(some[1])))
     return None
 
@@ -107,11 +156,11 @@ def _parts(words: str, run: MeasuredRun) -> list[RecomputedPartWords]:
     notes = run.words.get("notes", "")
     mixture = "MoE" in notes and "dense layer" not in notes
     match = _PARTS.fullmatch(words)
-    names = re.split(r"[,+\s]+", match[1]) if match else []
-    listed = [re.sub(r"[-\s]+", "_", name.strip()) for name in re.split("[,+]", match[1])] if match else []
+    names = _BETWEEN.split(match[1]) if match else []
+    listed = _listed(words)
     if match and known_words().recomputed_part(match[1]):
         names = [match[1]]
-    elif all(map(known_words().recomputed_part, listed)):
+    elif listed and all(map(known_words().recomputed_part, listed)):
         names = listed
     parts = [part for name in names if (part := known_words().recomputed_part(name))]
     if not names or len(parts) < len(names):

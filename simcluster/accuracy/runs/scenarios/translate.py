@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -49,7 +50,8 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
     architecture, again = architecture_of(run), recomputation_of(run, framework.block)
     offloading, adapters = offloading_of(run), adapters_of(run, framework.profile)
     called = precision.called or run.words["precision"]
-    practices = _Practices.of(run, framework.profile, called, "lamb" if "LAMB" in notes else "adamw")
+    rule, of_rule = _update_rule(notes)
+    practices = _Practices.of(run, framework.profile, called, rule)
     parallel = parallel_plan(
         run, framework.profile, mtp=architecture.has_mtp_layers, sparse=architecture.is_sparse
     )
@@ -77,8 +79,31 @@ def scenario_of(run: MeasuredRun, entry: HardwareSpec | None = None) -> RunScena
     }
     nearest = (framework.why,) if framework.nearest and framework.why else ()
     format_assumed = (precision.why,) if precision.why else ()
-    of_plan = (*parallel.assumed, *again.assumed, *offloading.assumed, *practices.assumed, *adapters.assumed)
+    of_plan = (
+        *parallel.assumed,
+        *again.assumed,
+        *offloading.assumed,
+        *practices.assumed,
+        *adapters.assumed,
+        *of_rule,
+    )
     return RunScenario(data, (*nearest, *format_assumed, *architecture.assumed, *of_plan))
+
+
+_OTHER_RULES = re.compile(
+    r"\b(adafactor|sophia|shampoo|lars|galore|adam-mini|lion optimizer|optimizer lion)\b", re.IGNORECASE
+)
+
+
+def _update_rule(notes: str) -> tuple[str, tuple[str, ...]]:
+    """The update rule that notes name, else AdamW; and what is assumed where there is none of that name."""
+    if "LAMB" in notes:
+        return "lamb", ()
+    if re.search(r"\bSGD\b", notes):
+        return "momentum", ()
+    if other := _OTHER_RULES.search(notes):
+        return "adamw", (f"the update is simulated as AdamW's: there is no rule for {other[1]}",)
+    return "adamw", ()
 
 
 _CALLED_ALIKE = ("nemo", "llm-foundry")
@@ -106,7 +131,7 @@ class _Practices:
         steps: dict[str, Any] = {}
         framework_words = profile if profile in _CALLED_ALIKE else run.words["framework"]
         words = {**run.words, "framework": framework_words, "precision": precision}
-        practices = list(known_words().practices_of(words, run.counts["seq_len"]))
+        practices = list(known_words().practices_of(words, run.counts["seq_len"], profile))
         for practice in practices:
             framework |= merged_data(framework, practice.framework)
             model |= practice.model
@@ -157,13 +182,17 @@ def framework_of(run: MeasuredRun) -> FrameworkWords:
 
 def _nearest_framework(run: MeasuredRun) -> FrameworkWords:
     """The profile of those who train in the same way: FSDP where weights are sharded and no stages are there,
-    Megatron for other models in parts, else DDP.
+    Megatron for other models in parts, and where optimizer states are sharded, as its distributed optimizer
+    does; DeepSpeed where gradients are, too; else DDP.
     """
-    if run.words["zero_stage"] == "3" and run.count("pipeline") == 1:
+    stage = run.words["zero_stage"]
+    parts = run.count("tensor") * run.count("pipeline") * run.count("context") * run.count("expert")
+    if stage == "3" and run.count("pipeline") == 1:
         nearest = "fsdp"
+    elif parts > 1 or stage.startswith("1"):
+        nearest = "megatron-core"
     else:
-        parts = run.count("tensor") * run.count("pipeline") * run.count("context") * run.count("expert")
-        nearest = "megatron-core" if parts > 1 else "ddp"
+        nearest = "deepspeed-zero" if stage == "2" else "ddp"
     named = run.words["framework"]
     why = f"the framework profile is {nearest}: there is none for '{named}'"
     return FrameworkWords(words=named or "-", profile=nearest, why=why, nearest=True)

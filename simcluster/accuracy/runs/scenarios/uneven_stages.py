@@ -11,7 +11,7 @@ _IDLE = re.compile(r"noop-layers=([0-9,]+)")
 _LISTED = re.compile(r"num-layer-list=([0-9]+(?:,[0-9]+)+)")
 """Layers of every stage, as MindSpeed's option of this name has them."""
 _BALANCED = "method redis"
-_FOLDED = ("dualpipev",)
+_FOLDED = ("dualpipe", "dualpipev")
 """Schedules whose second chunks lie on the stages in the order of a V: the last layers on the first stage."""
 
 
@@ -47,18 +47,23 @@ def stage_layers(run: MeasuredRun) -> list[int] | list[list[int]] | None:
 
 def multi_token_stages(run: MeasuredRun) -> list[int] | list[list[int]] | None:
     """Layers of every stage where the last one has layers of multi-token prediction too: every other one the
-    same number, the last one what is left; None if nothing is left uneven.
+    same number, the last ones what is left; None if nothing is left uneven.
 
-    So NVIDIA's recipes of DeepSeek-V3 have it: 8 x 7 + 5 on 8 stages, 4 x 15 + 1 on 16 (from memory).
+    So NVIDIA's recipes of DeepSeek-V3 have it: 8 x 7 + 5 on 8 stages, 4 x 15 + 1 on 16, and DeepSeek's own
+    run: 30 x 2 + 1 + 0 in the 32 halves of 16 stages (from memory).
     """
     stages, chunks, layers = run.count("pipeline"), run.count("virtual_pipeline"), run.counts["layers"]
+    folded = run.words["schedule"] in _FOLDED
+    if folded:
+        chunks = 2
     places = stages * chunks
     size = math.ceil(layers / places)
-    last = layers - size * (places - 1)
-    if stages == 1 or not 0 <= last < size:
+    if stages == 1 or not size * (places - 2) < layers < size * places:
         return None
-    counts = [*[size] * (places - 1), last]
+    counts = [min(size, max(0, layers - size * place)) for place in range(places)]
     by_chunk = [counts[first : first + stages] for first in range(0, places, stages)]
+    if folded:
+        by_chunk[1].reverse()
     return by_chunk if chunks > 1 else by_chunk[0]
 
 

@@ -68,6 +68,9 @@ class PracticeWords(Section):
     frameworks: Name = "*"
     """A pattern over the frameworks of these rows."""
 
+    profiles: Name = "*"
+    """A pattern over the framework profiles that they run under."""
+
     models: Name = "*"
     """A pattern over their models."""
 
@@ -184,6 +187,13 @@ class FlopWords(Section):
     frameworks: Name
     """A pattern over the frameworks of these rows."""
 
+    said: Name = "*"
+    """A pattern over framework, source and notes of these rows together."""
+
+    rate: Literal["mfu", "hfu"] = "mfu"
+    """What FLOP/s count that rows call neither the model's nor the hardware's: those of the model, or also
+    what is computed again."""
+
     attention: Literal["full", "causal"]
     """All scores of causal attention, or the half of them that are not masked."""
 
@@ -237,6 +247,19 @@ class RecomputedPartWords(Section):
 
     checkpoint: bool = False
     """Whether they run again together, and what others read of them is kept."""
+
+
+class MemoryWords(Section):
+    """Which memory some rows state, where it is not that of tensors."""
+
+    said: Name
+    """A pattern over metric, source and notes of these rows together."""
+
+    counted: Literal["allocated", "reserved", "device"]
+    """The bytes of tensors, those that the allocator holds for them, or all that the device has in use."""
+
+    why: Name
+    """Why it is so."""
 
 
 class OffloadWords(Section):

@@ -11,6 +11,7 @@ from simcluster.accuracy.runs.scenarios.word_entries import (
     ContextWords,
     FlopWords,
     FrameworkWords,
+    MemoryWords,
     ModelWords,
     OffloadWords,
     OverlapWords,
@@ -47,6 +48,9 @@ class Words(Section):
 
     flops: tuple[FlopWords, ...]
     """FLOPs as frameworks count them."""
+
+    memories: tuple[MemoryWords, ...]
+    """Memory that is not that of tensors."""
 
     precisions: tuple[PrecisionWords, ...]
     """Number formats."""
@@ -107,11 +111,14 @@ class Words(Section):
                 return entry
         return None
 
-    def practices_of(self, words: Mapping[str, str], seq_len: int) -> Iterator[PracticeWords]:
-        """The practices of a row, in order."""
+    def practices_of(
+        self, words: Mapping[str, str], seq_len: int, profile: str = "-"
+    ) -> Iterator[PracticeWords]:
+        """The practices of a row under a framework profile, in order."""
         for entry in self.practices:
             said = (
                 (entry.frameworks, words.get("framework", "")),
+                (entry.profiles, profile),
                 (entry.models, words.get("model", "")),
                 (entry.sources, words.get("source", "")),
                 (entry.notes, words.get("notes", "")),
@@ -147,9 +154,19 @@ class Words(Section):
             and _fits(entry.notes, notes or "-")
         )
 
-    def counted_flops(self, framework: str) -> FlopWords:
-        """How rows of a framework count FLOPs."""
-        return next(entry for entry in self.flops if _fits(entry.frameworks, framework))
+    def counted_flops(self, words: Mapping[str, str]) -> FlopWords:
+        """How a row counts FLOPs."""
+        said = _together(words, "framework", "source", "notes")
+        return next(
+            entry
+            for entry in self.flops
+            if _fits(entry.frameworks, words["framework"]) and _fits(entry.said, said)
+        )
+
+    def counted_memory(self, words: Mapping[str, str]) -> str:
+        """Which memory a row states: allocated, reserved or device."""
+        said = _together(words, "metric", "source", "notes")
+        return next((entry.counted for entry in self.memories if _fits(entry.said, said)), "allocated")
 
     def precision(self, words: Mapping[str, str]) -> PrecisionWords | None:
         """The number formats of a row, or None if they are not known."""
@@ -170,6 +187,10 @@ class Words(Section):
     def recomputed_part(self, words: str) -> RecomputedPartWords | None:
         """The part of a layer that is called so, or None if it is not known."""
         return next((part for part in self.recomputed_parts if _fits(part.words, words)), None)
+
+
+def _together(words: Mapping[str, str], *columns: str) -> str:
+    return "; ".join(words.get(column, "") for column in columns)
 
 
 def _fits(pattern: str, words: str) -> bool:

@@ -133,7 +133,7 @@ def test_frameworks_without_a_profile_get_the_nearest(tmp_path):
     for change, nearest in (
         ({}, "megatron-core"),
         ({"tensor": "1", "data": "8", "zero_stage": "3"}, "fsdp"),
-        ({"tensor": "1", "data": "8"}, "ddp"),
+        ({"tensor": "1", "data": "8", "zero_stage": "0"}, "ddp"),
     ):
         found = scenario_of(run_of(tmp_path, framework="own", **change))
         assert found.data["framework"] == nearest
@@ -265,7 +265,7 @@ def test_interleaving_of_an_unknown_number_of_chunks_has_two(tmp_path):
     found = scenario_of(run_of(tmp_path, schedule="interleaved-1f1b", pipeline="2", tensor="1", layers="4"))
     assert found.data["parallel"]["schedule"] == {"kind": "interleaved", "chunks": 2}
     assert any("no number is stated" in text for text in found.assumed)
-    odd = scenario_of(run_of(tmp_path, schedule="interleaved-1f1b", pipeline="2", tensor="1", layers="6"))
+    odd = scenario_of(run_of(tmp_path, schedule="interleaved-1f1b", pipeline="2", tensor="1", layers="3"))
     assert "schedule" not in odd.data["parallel"]
 
 

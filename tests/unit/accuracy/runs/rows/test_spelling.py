@@ -188,7 +188,6 @@ def test_a_model_of_the_catalog_has_its_sizes(tmp_path):
     [
         ({"expert": "2"}, "a mixture of experts, and the row does not state how many experts it has"),
         ({"notes": "MoE 8 experts"}, "does not state how many experts a token uses"),
-        ({**LLAMA, "notes": "MoE 8 experts top1 every 2nd layer"}, "experts in every other layer"),
         ({"model": "mamba2-2.7b"}, "layers with a recurrent state instead of attention"),
         ({"model": "llava-7b"}, "parts other than a text decoder"),
         ({"model": "llama2-7b LoRA"}, "low-rank adapters"),
