@@ -92,11 +92,19 @@ class Importer(ABC):
     marks: ClassVar[tuple[str, ...]]
     """Settings by which its files are known: names, or beginnings of names that end with a dot."""
 
+    certain: ClassVar[tuple[str, ...]] = ()
+    """Settings that no file of another format has, although such a file may have some of its ``marks``."""
+
     def expect(self, flags: Iterable[Flag], name: str) -> None:
-        """ScenarioError if no setting of the file called ``name`` is one of this format's ``marks``."""
+        """ScenarioError if no setting of the file called ``name`` is one of this format's ``marks``.
+
+        Nor may one be a setting that another format alone has.
+        """
         names = [flag.name for flag in flags]
         sections = tuple(mark for mark in self.marks if mark.endswith("."))
-        if any(setting in self.marks or setting.startswith(sections) for setting in names):
+        if not self._of_another(names) and any(
+            setting in self.marks or setting.startswith(sections) for setting in names
+        ):
             return
         shown = ", ".join(f"'{one_line(setting, 40)}'" for setting in names[:_SHOWN])
         known = ", ".join(mark.rstrip(".") for mark in self.marks[:_SHOWN])
@@ -117,8 +125,15 @@ class Importer(ABC):
         facts.understand(settings, meaning_of)
         return facts
 
+    def _of_another(self, names: list[str]) -> str:
+        """The kind of the format that alone has one of these settings, if it is not this one."""
+        others = {kind: other for kind, other in importers().items() if other is not type(self)}
+        return next((kind for kind, other in others.items() if {*other.certain} & {*names}), "")
+
     def _elsewhere(self, names: list[str]) -> str:
         """What reads a file with these settings."""
+        if kind := self._of_another(names):
+            return f"simcluster import {kind} reads {importers()[kind].title}"
         if {"model_type", "architectures"} & {*names}:
             return "a config.json of Hugging Face is read by the scenario itself: model: {hf: config.json}"
         if {"simcluster", "parallel.mesh"} & {*names}:

@@ -25,6 +25,7 @@ FORMATS = (
     "accelerate",
     "axolotl",
     "deepspeed",
+    "gpt-neox",
     "litgpt",
     "llama-factory",
     "llm-foundry",
