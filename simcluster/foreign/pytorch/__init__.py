@@ -12,12 +12,20 @@ from simcluster.foreign.pytorch.hub_models import (
     layers_of_model,
     state_hub_model,
 )
+from simcluster.foreign.pytorch.python_arguments import python_arguments, refuse_preferences
+from simcluster.foreign.pytorch.script_arguments import plain_argument, rank_variables
 from simcluster.foreign.pytorch.sharding_strategies import (
     RECOMPUTED,
     REPLICAS,
     SHARDS,
     fsdp_meaning,
     state_strategy,
+)
+from simcluster.foreign.pytorch.swift_arguments import (
+    state_swift,
+    state_swift_format,
+    swift_command,
+    swift_meaning,
 )
 from simcluster.foreign.pytorch.trainer_arguments import (
     COMPILED,
@@ -26,6 +34,7 @@ from simcluster.foreign.pytorch.trainer_arguments import (
     reads_attention_kernel,
     remark_lengths,
     state_all_recomputed,
+    state_reduced_format,
     state_trainer,
     state_trainer_profile,
     state_trainer_sharding,
@@ -44,14 +53,23 @@ __all__ = [
     "fsdp_meaning",
     "hub_name",
     "layers_of_model",
+    "plain_argument",
+    "python_arguments",
+    "rank_variables",
     "reads_attention_kernel",
+    "refuse_preferences",
     "remark_lengths",
     "state_all_recomputed",
     "state_cpu_offload",
     "state_fully_sharded",
     "state_hub_model",
+    "state_reduced_format",
     "state_strategy",
+    "state_swift",
+    "state_swift_format",
     "state_trainer",
     "state_trainer_profile",
     "state_trainer_sharding",
+    "swift_command",
+    "swift_meaning",
 ]

@@ -6,7 +6,7 @@ from simcluster.foreign.reading.python_launch import find_python_launch
 from simcluster.foreign.reading.python_program import PythonProgram, PythonSetting
 from simcluster.foreign.reading.python_settings import read_python
 from simcluster.foreign.reading.settings_files import read_json, read_settings
-from simcluster.foreign.reading.shell import Launch, Script, find_launch, read_script
+from simcluster.foreign.reading.shell import Launch, Script, find_launch, launch_of_words, read_script
 from simcluster.foreign.reading.toml_settings import read_toml
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Untranslated",
     "find_launch",
     "find_python_launch",
+    "launch_of_words",
     "one_line",
     "read_argument_file",
     "read_configuration_file",

@@ -63,6 +63,11 @@ class PythonProgram:
         settings = [*self._assigned(), *self._keywords()]
         yield from sorted(settings, key=lambda setting: (setting.line, not setting.called))
 
+    def functions(self) -> dict[str, tuple[int, int]]:
+        """The outermost functions by name, with their first and last line."""
+        found = [node for node in self.tree.body if isinstance(node, ast.FunctionDef)]
+        return {node.name: (node.lineno, node.end_lineno or node.lineno) for node in found}
+
     def first_arguments(self) -> Iterator[PythonSetting]:
         """Calls with arguments that have no keyword, and the first of these, in the order of their lines."""
         calls = [node for node in ast.walk(self.tree) if isinstance(node, ast.Call) and node.args]
