@@ -138,6 +138,8 @@ class Importer(ABC):
             return "a config.json of Hugging Face is read by the scenario itself: model: {hf: config.json}"
         if {"simcluster", "parallel.mesh"} & {*names}:
             return "this is a scenario already: simcluster run FILE"
+        if {"ici_fsdp_parallelism", "per_device_batch_size", "max_target_length"} & {*names}:
+            return f"this is a file of MaxText: {_TPU}"
         others = {kind: other for kind, other in importers().items() if other is not type(self)}
         known = {kind: sum(mark in names for mark in other.marks) for kind, other in others.items()}
         likely = max(known, key=lambda kind: known[kind])
@@ -152,6 +154,7 @@ class Importer(ABC):
 
 
 _REWARDS = "it trains with preferences or rewards, which no scenario can say yet"
+_TPU = "it runs on TPUs, of which there are none in the catalog"
 _OTHER_TOOLS: Mapping[str, str] = {
     **dict.fromkeys(("verl", "openrlhf", "nemo-rl", "slime", "areal"), _REWARDS),
     **dict.fromkeys(
@@ -159,7 +162,14 @@ _OTHER_TOOLS: Mapping[str, str] = {
     ),
     **dict.fromkeys(("composer", "mosaicml"), "'llm-foundry' reads its YAML"),
     **dict.fromkeys(("hf", "huggingface"), "a scenario reads a config.json itself: model: {hf: config.json}"),
-    **dict.fromkeys(("lightning", "fabric"), "'litgpt' reads LitGPT's YAML"),
+    **dict.fromkeys(("fabric", "pytorch-lightning"), "'lightning' reads programs of Lightning and Fabric"),
+    **dict.fromkeys(("neox", "gptneox"), "'gpt-neox' reads its configuration"),
+    **dict.fromkeys(("swift", "ms-swift", "unsloth", "peft"), "'trainer' reads scripts that start it"),
+    **dict.fromkeys(
+        ("kubernetes", "k8s", "pytorchjob", "volcano", "slurm"),
+        "'megatron' and 'trainer' read launches in manifests and batch scripts; the program says which",
+    ),
+    **dict.fromkeys(("maxtext", "t5x", "paxml", "easylm", "levanter"), _TPU),
 }
 """What is said of tools that have no format of their own."""
 

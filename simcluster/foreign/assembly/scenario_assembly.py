@@ -204,7 +204,8 @@ class _Assembly:
         shown = " x ".join(f"{axis} {size}" for axis, size in model.items() if size > 1)
         if left or not ways:
             flags = [facts.flag(axis) for axis, size in model.items() if size > 1]
-            facts.wrong(flags[0], f"{devices} devices do not divide by {shown} = {math.prod(model.values())}")
+            message = f"{devices} devices do not divide by {shown} = {math.prod(model.values())}"
+            facts.wrong(flags[0], message, self._more_hosts(devices, math.prod(model.values())))
             return
         self.ways = ways
         if shown:
@@ -212,7 +213,7 @@ class _Assembly:
         said = facts.get("data")
         if said is not None and said != ways:
             facts.remark(f"{facts.flag('data')}: the cluster has devices for {ways} data-parallel ways")
-        experts = self._experts(ways, model["tensor"], model["context"])
+        experts = self._experts(ways, model)
         sizes = {
             "pipeline": model["pipeline"],
             "data": ways // experts,
@@ -246,13 +247,21 @@ class _Assembly:
             masked = facts.get("context_mask") == "general"
             facts.say("parallel.context", "ring_masked" if masked else "ring", facts.flag("context"))
 
-    def _experts(self, ways: int, tensor: int, context: int) -> int:
+    def _more_hosts(self, devices: int, needed: int) -> str:
+        """The number of hosts with as many devices as a plan needs, where the file has fewer."""
+        hosts = self.data.get("cluster", {}).get("hosts")
+        if self.given.hosts is not None or not hosts or devices >= needed:
+            return ""
+        return f"the file says hosts: {hosts}; give --hosts {-(-needed * hosts // devices)} or more"
+
+    def _experts(self, ways: int, model: Mapping[str, int]) -> int:
         """How many of the ranks that split the batch share the experts of a layer.
 
         Ranks that share experts are neighbours: they fill the tensor axis first, where experts stay whole,
         then the context axis, then that of the batch.
         """
         facts = self.facts
+        tensor, context, model_ranks = model["tensor"], model["context"], math.prod(model.values())
         ranks, expert_tensor = facts.get("expert", 1), facts.get("expert_tensor", tensor)
         if ranks <= 1:
             return 1
@@ -264,7 +273,9 @@ class _Assembly:
         if ways % ranks:
             over = f" x {context} of the context axis" if context > 1 else ""
             message = f"{ways} data-parallel ways{over} / {facts.get('expert')}"
-            facts.wrong(facts.flag("expert"), f"{message} = {ways * context / facts.get('expert'):g}")
+            needed = ranks * model_ranks
+            hint = self._more_hosts(ways * model_ranks, needed)
+            facts.wrong(facts.flag("expert"), f"{message} = {ways * context / facts.get('expert'):g}", hint)
             return 1
         if axes:
             self.put("parallel.roles.experts", ["expert", *axes] if ranks > 1 else [*axes], flag)

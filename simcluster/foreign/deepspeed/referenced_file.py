@@ -34,8 +34,8 @@ SHIPPED: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "zero3_bf16_cpuoffload_all.json": (3, (OPTIMIZER, WEIGHTS)),
     "zero3_bf16_cpuoffload_params.json": (3, (WEIGHTS,)),
 }
-"""Files of LLaMA-Factory (examples/deepspeed), axolotl (deepspeed_configs) and ms-swift (named without an ending)
-by their names: the stage of ZeRO, and what lies on the host (from memory)."""
+"""Files of LLaMA-Factory (examples/deepspeed), axolotl (deepspeed_configs) and ms-swift (named without an
+ending) by their names: the stage of ZeRO, and what lies on the host (from memory)."""
 
 
 def state_referenced_deepspeed(

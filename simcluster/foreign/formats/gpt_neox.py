@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 from simcluster.foreign.deepspeed import (
     state_deepspeed_offload,
@@ -59,16 +58,23 @@ class GptNeoX(Importer):
 
     kind = "gpt-neox"
     title = "a GPT-NeoX configuration"
-    marks = ("pipe_parallel_size", "model_parallel_size", "num_layers", "train_micro_batch_size_per_gpu")
+    marks = (
+        "pipe_parallel_size",
+        "pipe-parallel-size",
+        "model_parallel_size",
+        "model-parallel-size",
+        "num_layers",
+        "num-layers",
+    )
     certain = ("pipe_parallel_size", "pipe-parallel-size")
 
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """What the file says; a run may put several such files together, which have to be one here."""
-        written = [_plain(flag) for flag in read_settings(text, name)]
+        written = read_settings(text, name)
         facts = Facts(settings=dict(given.settings))
         self.expect(written, name)
         state_profile(facts, "megatron-deepspeed", "which GPT-NeoX is a form of")
-        facts.understand(written, _meaning)
+        facts.understand(written, lambda key: _meaning(key.replace("-", "_")))
         _model(facts)
         _vocabulary(facts)
         _numbers(facts)
@@ -82,11 +88,6 @@ class GptNeoX(Importer):
             changes = {"use": "megatron-deepspeed", "attention": facts.get(_KERNEL)}
             facts.replace("framework", changes, facts.flag(_KERNEL))
         return facts
-
-
-def _plain(flag: Flag) -> Flag:
-    """A setting with underscores in place of dashes."""
-    return replace(flag, name=flag.name.replace("-", "_"))
 
 
 def _pipeline(facts: Facts, flag: Flag) -> None:
@@ -234,6 +235,8 @@ def _model(facts: Facts) -> None:
 
 def _biases(facts: Facts) -> None:
     """Biases of linear layers, which attention and MLPs may have apart."""
+    if facts.get("model.norm") == "rms":
+        facts.drop_effectless(("model.norm_bias",), "RMS norms have none")
     attention, mlp = facts.get(_ATTENTION_BIAS, True), facts.get(_MLP_BIAS, True)
     flag = facts.flag(_MLP_BIAS if _MLP_BIAS in facts.known else _ATTENTION_BIAS)
     facts.default("model.bias", True, "GPT-NeoX's default")

@@ -73,13 +73,20 @@ class Lightning(Importer):
 
     kind = "lightning"
     title = "a program or YAML of PyTorch Lightning"
-    marks = ("trainer.devices", "trainer.strategy", "trainer.precision", "trainer.num_nodes", "trainer.strategy.")
+    marks = (
+        "trainer.devices",
+        "trainer.strategy",
+        "trainer.precision",
+        "trainer.num_nodes",
+        "trainer.strategy.",
+    )
 
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
-        """What the Trainer is told; the model, where no name of the hub is written, and the sequence are open."""
+        """What the Trainer is told; the sequence is open, and the model where no hub name is written."""
         program = PythonProgram.parse(text) if name.endswith(".py") else None
-        written = [*(_of_program(program, name) if program else _of_yaml(read_settings(text, name)))]
-        facts = self.understood(written, name, given, _meaning)
+        written = [*_of_program(program, name)] if program else read_settings(text, name)
+        names = {} if program else _yaml_names(written)
+        facts = self.understood(written, name, given, lambda key: _meaning(names.get(key, key)))
         state_hub_model(facts, _MODEL, given)
         facts.default("hosts", 1, "num_nodes: 1 (Lightning's default)")
         facts.default(_COMPUTE, "fp32", "precision: 32-true (Lightning's default)")
@@ -104,7 +111,9 @@ def _of_program(program: PythonProgram, name: str) -> Iterator[Flag]:
             yield _flag("trainer.strategy", _STRATEGIES[_called(setting)], setting, name)
         if setting.called and _called(setting) in _OPTIMIZERS:
             yield replace(
-                _flag("optimizer", _called(setting), setting, name), text=one_line(setting.path[0]), missing=""
+                _flag("optimizer", _called(setting), setting, name),
+                text=one_line(setting.path[0]),
+                missing="",
             )
     for setting in program.first_arguments():
         if setting.path[0].endswith(("Model.from_pretrained", "LM.from_pretrained")):
@@ -135,28 +144,23 @@ def _flag(key: str, value: object, setting: PythonSetting, name: str) -> Flag:
     return Flag(key, value, text, f"{name}:{setting.line}", "" if known else _OPEN)
 
 
-def _of_yaml(settings: list[Flag]) -> Iterator[Flag]:
-    """LightningCLI's settings, those of classes (``class_path``, ``init_args``) under the class's name."""
-    classes = {
-        flag.name.removesuffix(".class_path"): str(flag.value).rpartition(".")[2]
-        for flag in settings
-        if flag.name.endswith(".class_path")
+def _yaml_names(settings: list[Flag]) -> dict[str, str]:
+    """LightningCLI's settings of classes (``class_path``, ``init_args``), with names that have meanings."""
+    paths = {flag.name: str(flag.value).rpartition(".")[2] for flag in settings}
+    strategy = _STRATEGIES.get(paths.get("trainer.strategy.class_path", ""), "")
+    names = {
+        "trainer.strategy.class_path": "trainer.strategy",
+        "optimizer.class_path": "optimizer",
     }
-    for flag in settings:
-        head, _, key = flag.name.rpartition(".init_args.")
-        strategy = _STRATEGIES.get(classes.get("trainer.strategy", ""), "")
-        if flag.name == "trainer.strategy.class_path":
-            yield replace(flag, name="trainer.strategy", value=strategy or flag.value)
-        elif head == "trainer.strategy":
-            yield replace(flag, name=f"{strategy}.{key}")
-        elif flag.name == "optimizer.class_path":
-            yield replace(flag, name="optimizer", value=classes["optimizer"])
+    for name in paths:
+        head, _, key = name.rpartition(".init_args.")
+        if head == "trainer.strategy":
+            names[name] = f"{strategy}.{key}"
         elif head == "optimizer":
-            yield replace(flag, name=f"optimizer.{key}")
+            names[name] = f"optimizer.{key}"
         elif key == "batch_size":
-            yield replace(flag, name="data.batch_size")
-        else:
-            yield flag
+            names[name] = "data.batch_size"
+    return names
 
 
 def _devices(facts: Facts, flag: Flag) -> None:
@@ -193,7 +197,8 @@ def _precision(facts: Facts, flag: Flag) -> None:
 
 def _strategy(facts: Facts, flag: Flag) -> None:
     """A strategy by its name; DeepSpeed's say the stage of ZeRO and what lies on the host."""
-    said = str(flag.value or "auto").lower()
+    made = _STRATEGIES.get(str(flag.value).rpartition(".")[2])  # a class, in a YAML
+    said = made or str(flag.value or "auto").lower()
     stage = _STAGE.fullmatch(said)
     if flag.missing:
         facts.leave_open(SHARDING, flag)
@@ -204,9 +209,7 @@ def _strategy(facts: Facts, flag: Flag) -> None:
         for part in (OPTIMIZER, WEIGHTS) if stage[2] else ():
             if part == OPTIMIZER or stage[1] == "3":
                 read_place(facts, replace(flag, value="nvme" if stage[3] else "cpu"), part)
-    elif said in ("auto", "ddp", "ddp_find_unused_parameters_true", "ddp_find_unused_parameters_false", "dp"):
-        facts.say(_STRATEGY, "ddp", flag)
-    elif said in ("ddp_spawn", "ddp_notebook", "ddp_sharded"):
+    elif said in ("auto", "dp") or said.startswith("ddp"):
         facts.say(_STRATEGY, "ddp", flag)
     elif said.startswith("fsdp") or said == "model_parallel":
         facts.say(_STRATEGY, "model_parallel" if said == "model_parallel" else "fsdp", flag)
@@ -215,7 +218,9 @@ def _strategy(facts: Facts, flag: Flag) -> None:
             if known is not None:
                 known(facts, replace(flag, value=True))
     else:
-        facts.wrong(flag, "expected ddp, fsdp, deepspeed_stage_1 to 3, or a strategy that is made in the file")
+        facts.wrong(
+            flag, "expected ddp, fsdp, deepspeed_stage_1 to 3, or a strategy that is made in the file"
+        )
 
 
 def _offloads(part: str) -> Meaning:
@@ -247,7 +252,7 @@ def _clip(facts: Facts, flag: Flag) -> None:
 
 
 def _optimizer(facts: Facts, flag: Flag) -> None:
-    rule = _OPTIMIZERS.get(str(flag.value))
+    rule = _OPTIMIZERS.get(str(flag.value).rpartition(".")[2])
     if rule is None:
         facts.unsupported(flag, "adamw is simulated")
     else:
@@ -298,7 +303,9 @@ def _meaning(name: str) -> Meaning | None:
         return fsdp_meaning(key)
     if section == "deepspeed":
         return deepspeed_meaning(f"zero_optimization.{key}") or has_no_effect
-    ignored = section in _IGNORED["effectless"] or (section == "trainer" and key.partition(".")[0] in _IGNORED["trainer"])
+    ignored = section in _IGNORED["effectless"] or (
+        section == "trainer" and key.partition(".")[0] in _IGNORED["trainer"]
+    )
     return has_no_effect if ignored or section in ("data", "optimizer", "ddp", "model_parallel") else None
 
 

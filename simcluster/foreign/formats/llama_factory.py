@@ -1,4 +1,6 @@
-"""A LLaMA-Factory YAML, or a script that starts one: fine-tuning of a model of the hub, with the DeepSpeed JSON that it names.
+"""A LLaMA-Factory YAML, or a script that starts one: fine-tuning of a model of the hub.
+
+The DeepSpeed JSON that it names is read with it.
 
 Defaults are from memory of its public documents (src/llamafactory/hparams).
 """
@@ -117,7 +119,9 @@ def _launch(text: str, name: str, given: UserAdditions) -> Launch | None:
     arguments = [plain_argument(flag) for flag in launch.arguments]
     pairs = [(word, *word.text.partition("=")) for word in words if not word.text.startswith("-")]
     arguments += [
-        Flag(key, value, one_line(word.text), f"{name}:{word.line}") for word, key, equal, value in pairs if equal
+        Flag(key, value, one_line(word.text), f"{name}:{word.line}")
+        for word, key, equal, value in pairs
+        if equal
     ]
     if file is None:
         return Launch(launch.launcher, tuple(arguments))

@@ -41,6 +41,7 @@ from simcluster.foreign.reading import (
     read_argument_file,
     read_configuration_file,
     read_json,
+    read_manifest,
     read_script,
 )
 from simcluster.foreign.translation import Facts, Meaning, state_adapters, state_mixture, without_effect
@@ -59,11 +60,14 @@ class Megatron(Importer):
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """The arguments of the one launch in the script; variables are filled in, nothing is executed."""
         facts = Facts(settings=dict(given.settings))
-        listed = read_argument_file(text, name) or read_configuration_file(text, name)
+        manifest = read_manifest(text, name, MARKS)
+        text = manifest.text if manifest else text
+        listed = read_argument_file(text, name, given.variables) or read_configuration_file(text, name)
         launch = Launch((), tuple(listed)) if listed else find_python_launch(text, name, MARKS)
-        script = read_script("" if launch else text, name, given.variables, given.referenced)
+        variables = {} if listed else given.variables
+        script = read_script("" if launch else text, name, variables, given.referenced)
         launch = launch or find_launch(script, text, MARKS, "Megatron")
-        state_launcher(facts, launch.launcher, given.hosts)
+        state_launcher(facts, (*(manifest.launcher if manifest else ()), *launch.launcher), given.hosts)
         state_program(facts, launch.program)
         flags = _last(facts, launch.arguments)
         names = [_key(flag.name) for flag in flags if not flag.condition]

@@ -47,7 +47,9 @@ class Nanotron(Importer):
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """What the file says; its three parallel sizes are all of the ranks."""
         facts = Facts(settings=dict(given.settings))
-        state_profile(facts, "megatron-core-local", "the nearest to nanotron: PyTorch's kernels, Megatron's plan")
+        state_profile(
+            facts, "megatron-core-local", "the nearest to nanotron: PyTorch's kernels, Megatron's plan"
+        )
         written = read_settings(text, name)
         self.expect(written, name)
         facts.understand(written, _meaning)

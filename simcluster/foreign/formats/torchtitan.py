@@ -1,4 +1,4 @@
-"""A torchtitan TOML, or its registry in Python: model by name and flavor, parallel degrees, recomputation, float8.
+"""A torchtitan TOML, or its registry in Python: model and flavor, parallel degrees, recomputation.
 
 Names of sections have changed over its releases: parallel degrees were in ``training`` and ``experimental``
 before they got ``parallelism``; a key means the same wherever it stands. Defaults: reference

@@ -40,6 +40,7 @@ from simcluster.foreign.reading import (
     PythonProgram,
     find_launch,
     read_json,
+    read_manifest,
     read_script,
     read_settings,
 )
@@ -91,9 +92,13 @@ class HuggingFaceTrainer(Importer):
         """Reads the arguments and the files that they name; nothing is executed."""
         facts = Facts(settings=dict(given.settings))
         program = PythonProgram.parse(text) if name.endswith(".py") else None
+        manifest = read_manifest(text, name, [f"--{mark}" for mark in _MARKS])
         if program is not None:
             refuse_preferences(facts, program, name)
             launch = Launch((), tuple(python_arguments(program, name)))
+        elif manifest is not None:
+            launch = _launch(facts, manifest.text, name, given)
+            launch = replace(launch, launcher=(*manifest.launcher, *launch.launcher))
         elif name.endswith((".json", ".yaml", ".yml")):
             launch = Launch((), tuple(read_settings(text, name)))
         else:

@@ -9,6 +9,7 @@ from simcluster.foreign.pytorch.fully_sharded import (
 from simcluster.foreign.pytorch.hub_models import (
     all_linear_targets,
     hub_name,
+    hub_vocabulary,
     layers_of_model,
     state_hub_model,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "devices_given",
     "fsdp_meaning",
     "hub_name",
+    "hub_vocabulary",
     "layers_of_model",
     "plain_argument",
     "python_arguments",

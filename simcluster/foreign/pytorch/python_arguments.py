@@ -1,4 +1,4 @@
-"""Arguments of the Trainer in a Python program: ``TrainingArguments(...)``, TRL's, PEFT's and Unsloth's calls."""
+"""Arguments of the Trainer in a Python program: calls of transformers, TRL, PEFT and Unsloth."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _key(setting: PythonSetting, function: str) -> str:
     if not setting.called or len(setting.path) != 2:
         return ""
     key = setting.path[1]
-    if _ARGUMENTS.fullmatch(function):
+    if _ARGUMENTS.fullmatch(function) or _PREFERENCES.fullmatch(function):
         own = not (function == "SFTTrainer" and key not in ("max_seq_length", "packing"))
         return key if own else ""
     if _is_adapter(setting.path[0]):

@@ -2,6 +2,7 @@
 
 from simcluster.foreign.reading.argument_files import read_argument_file, read_configuration_file
 from simcluster.foreign.reading.flag import Flag, TranslationStatus, Untranslated, one_line
+from simcluster.foreign.reading.kubernetes import Manifest, read_manifest
 from simcluster.foreign.reading.python_launch import find_python_launch
 from simcluster.foreign.reading.python_program import PythonProgram, PythonSetting
 from simcluster.foreign.reading.python_settings import read_python
@@ -12,6 +13,7 @@ from simcluster.foreign.reading.toml_settings import read_toml
 __all__ = [
     "Flag",
     "Launch",
+    "Manifest",
     "PythonProgram",
     "PythonSetting",
     "Script",
@@ -24,6 +26,7 @@ __all__ = [
     "read_argument_file",
     "read_configuration_file",
     "read_json",
+    "read_manifest",
     "read_python",
     "read_script",
     "read_settings",

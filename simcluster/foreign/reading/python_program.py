@@ -158,11 +158,11 @@ class PythonProgram:
                 calls.setdefault(node.func.id, []).append(node)
         functions = [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)]
         for node in sorted(functions, key=lambda function: function.lineno):
-            written = _defaults(node)
+            written: dict[str, ast.expr | None] = {**_defaults(node)}
             for call in calls.get(node.name, ()):
                 passed = _passed(node, call)
-                repeated = len(calls[node.name]) > 1
-                written = {**written, **{name: None if repeated else value for name, value in passed.items()}}
+                alone = len(calls[node.name]) == 1
+                written |= {name: value if alone else None for name, value in passed.items()}
             known: dict[str, Any] = {}
             for name, value in written.items():
                 try:

@@ -1,6 +1,6 @@
-"""torchtitan's ``config_registry.py``: one function for every job, whose calls are the sections of the TOML.
+"""torchtitan's ``config_registry.py``: a function for every job, whose calls are sections of the TOML.
 
-Names are those of its releases of 2026 (from memory): ``TrainingConfig(seq_len=8192)`` is ``training.seq_len``.
+Names are those of its latest releases (from memory): ``TrainingConfig(seq_len=1)`` is ``training.seq_len``.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _model(program: PythonProgram, function: str, lines: tuple[int, int], name: 
 
 
 def _settings(program: PythonProgram, lines: tuple[int, int], name: str) -> Iterator[Flag]:
-    """Arguments of calls, and what is assigned behind them: ``config.parallelism.tensor_parallel_degree = 2``."""
+    """Arguments of calls, and what is assigned behind them: ``config.training.seq_len = 4096``."""
     for setting in program.settings():
         if not _within(setting, lines):
             continue
