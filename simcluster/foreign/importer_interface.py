@@ -138,6 +138,8 @@ class Importer(ABC):
             return "a config.json of Hugging Face is read by the scenario itself: model: {hf: config.json}"
         if {"simcluster", "parallel.mesh"} & {*names}:
             return "this is a scenario already: simcluster run FILE"
+        if any(setting.startswith("weight_map.") for setting in names):
+            return "this is the index of a checkpoint; the config.json beside it has the model's sizes"
         if {"ici_fsdp_parallelism", "per_device_batch_size", "max_target_length"} & {*names}:
             return f"this is a file of MaxText: {_TPU}"
         others = {kind: other for kind, other in importers().items() if other is not type(self)}

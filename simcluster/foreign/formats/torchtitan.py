@@ -175,6 +175,7 @@ _OWN: Mapping[str, Meaning] = {
     "training.mixed_precision_param": selects("training.precision.compute", _FORMATS),
     "training.mixed_precision_reduce": selects(_REDUCE, _FORMATS),
     "training.enable_cpu_offload": switch(_OFFLOAD),
+    "training.enable_fp8_linear": kernels.read_float8("enable_float8_linear"),
     "training.compile": switch(kernels.COMPILED),
     "training.debug_moe_force_load_balance": lambda facts, flag: facts.effectless(
         flag, "every expert gets equally many tokens"

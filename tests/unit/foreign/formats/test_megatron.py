@@ -416,3 +416,28 @@ def test_variables_of_a_file_of_arguments():
     assert read(text, hosts=2, variables=[("TP", "2")]).data["parallel"]["mesh"] == {"data": 8, "tensor": 2}
     assert "give --var TP=VALUE" in refused(text, hosts=2)
     assert "the file has no variable 'PP'" in refused(text, hosts=2, variables=[("TP", "2"), ("PP", "1")])
+
+
+@pytest.mark.parametrize(
+    ("chunked", "ends", "rows"),
+    [
+        # 14 layers, embedding and loss: 16 on 2 stages of 2 chunks.
+        ("--num-layers-per-virtual-pipeline-stage 4", "embedding loss", [[3, 4], [4, 3]]),
+        ("--num-virtual-stages-per-pipeline-rank 2", "embedding loss", [[3, 4], [4, 3]]),
+        ("--num-layers-per-virtual-pipeline-stage 2", "embedding loss", [[1, 2], [2, 2], [2, 2], [2, 1]]),
+        ("--num-layers-per-virtual-pipeline-stage 1", "embedding loss", [[0, 1], *[[1, 1]] * 6, [1, 0]]),
+    ],
+)
+def test_embedding_and_loss_count_in_chunks_of_stages(chunked, ends, rows):
+    text = BASE.replace("--num-layers 8", "--num-layers 14") + "--pipeline-model-parallel-size 2 "
+    text += " ".join(f"--account-for-{end}-in-pipeline-split" for end in ends.split())
+    schedule = read(f"{text} {chunked}").data["parallel"]["schedule"]
+    assert schedule["kind"] == "interleaved"
+    assert schedule["chunks"] == len(rows)
+    assert schedule["stages"] == rows
+
+
+def test_embedding_that_counts_and_chunks_that_do_not_divide():
+    text = BASE + "--pipeline-model-parallel-size 2 --account-for-embedding-in-pipeline-split "
+    said = refused(text + "--num-layers-per-virtual-pipeline-stage 2")
+    assert "8 layers + 1 that count as layers / (2 x 2 stages) = 2.25" in said

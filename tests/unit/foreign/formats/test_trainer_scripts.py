@@ -235,3 +235,18 @@ def test_zero_that_the_user_says_decides_on_gradients():
     assert "--deepspeed missing.json" in text
     data = read(text, settings=(("parallel.optimizer_sharding", "{zero: 3}"),)).data
     assert data["training"]["precision"]["gradients"] == "bf16"
+
+
+def test_offload_of_replicas_leaves_gradients_on_the_device():
+    """They are reduced once per step over the replicas, so that no micro-batch's could go to the host."""
+    text = LAUNCHED.replace("accelerate launch {launcher}", "torchrun --nproc_per_node 8 --nnodes 2")
+    text = text.replace("--output_dir x\n", '--output_dir x --fsdp "hybrid_shard auto_wrap offload"\n')
+    imported = read(text, hosts=2)
+    assert imported.data["parallel"]["offload"] == {"parameters": "host"}
+    assert any("reduced once per step over replicas" in remark for remark in imported.remarks)
+
+
+def test_the_index_of_a_checkpoint_has_no_settings():
+    index = '{"metadata": {"total_size": 1}, "weight_map": {"lm_head.weight": "model-1.safetensors"}}'
+    with pytest.raises(ScenarioError, match="this is the index of a checkpoint"):
+        read(index, name="model.safetensors.index.json")
