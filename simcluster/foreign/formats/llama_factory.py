@@ -109,7 +109,12 @@ def _launch(text: str, name: str, given: UserAdditions) -> Launch | None:
         return None
     script = read_script(text, name, given.variables)
     fields = next(
-        (each.fields for each in script.commands if any(_CLI.search(word.text) for word in each.fields)), ()
+        (
+            command.fields
+            for command in script.commands
+            if any(_CLI.search(word.text) for word in command.fields)
+        ),
+        (),
     )
     at = next((place for place, word in enumerate(fields) if _CLI.search(word.text)), 0)
     words = fields[at + 2 :]

@@ -15,7 +15,7 @@ from simcluster.foreign.megatron.launcher import state_launcher
 from simcluster.foreign.megatron.model_families import FAMILY_MEANINGS, state_family_structure
 from simcluster.foreign.megatron.pipeline_layout import state_layout, state_noop_layers
 from simcluster.foreign.megatron.python_recipes import recipe_flags
-from simcluster.foreign.megatron.swift_launch import (
+from simcluster.foreign.megatron.swift_arguments import (
     refuse_swift_rewards,
     state_swift_launch,
     swift_launch,

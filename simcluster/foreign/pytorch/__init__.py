@@ -13,7 +13,6 @@ from simcluster.foreign.pytorch.hub_models import (
     layers_of_model,
     state_hub_model,
 )
-from simcluster.foreign.pytorch.python_arguments import python_arguments, refuse_preferences
 from simcluster.foreign.pytorch.script_arguments import plain_argument, rank_variables
 from simcluster.foreign.pytorch.sharding_strategies import (
     RECOMPUTED,
@@ -40,6 +39,7 @@ from simcluster.foreign.pytorch.trainer_arguments import (
     state_trainer_profile,
     state_trainer_sharding,
 )
+from simcluster.foreign.pytorch.trainer_programs import python_arguments, refuse_preferences
 
 __all__ = [
     "COMPILED",

@@ -29,8 +29,8 @@ def rank_variables(text: str, script: Script) -> Iterator[Flag]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("#"):
             continue
-        for found in _RANKS.finditer(line):
-            name, value = found[1], found[2]
+        for setting in _RANKS.finditer(line):
+            name, value = setting[1], setting[2]
             variable = _VARIABLE.fullmatch(value)
             if variable is not None:
                 fields = script.values.get(variable[1], [])
@@ -38,4 +38,4 @@ def rank_variables(text: str, script: Script) -> Iterator[Flag]:
             if name not in seen and value.isdecimal():
                 seen.add(name)
                 where = f"{script.name}:{number}"
-                yield Flag(f"--{name.lower()}", [value], one_line(found[0]), where)
+                yield Flag(f"--{name.lower()}", [value], one_line(setting[0]), where)

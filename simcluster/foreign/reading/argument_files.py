@@ -24,10 +24,10 @@ def read_argument_file(text: str, name: str, variables: Mapping[str, str]) -> li
     """
     if f"{SECTION}:" not in text:
         return None
-    if unused := [each for each in variables if f"${{{each}}}" not in text]:
+    if unused := [variable for variable in variables if f"${{{variable}}}" not in text]:
         raise ScenarioError(Problem(f"the file has no variable '{unused[0]}'", where="--var"))
-    for each, value in variables.items():
-        text = text.replace(f"${{{each}}}", value)
+    for variable, value in variables.items():
+        text = text.replace(f"${{{variable}}}", value)
     try:
         document = Document.parse(text, name)
     except ScenarioError:

@@ -46,12 +46,19 @@ def read_manifest(text: str, name: str, marks: Iterable[str]) -> Manifest | None
     """
     if "apiVersion:" not in text or _KIND.search(text) is None:
         return None
-    containers = [each for document in _documents(text, name) for each in _containers(document, name)]
-    chosen = next((each for each in containers if any(mark in each.text for mark in marks)), None)
+    containers = [
+        container for document in _documents(text, name) for container in _containers(document, name)
+    ]
+    chosen = next(
+        (container for container in containers if any(mark in container.text for mark in marks)), None
+    )
     if chosen is None:
         return None
-    working = [each for each in containers if each.devices] or [chosen]
-    hosts, devices = sum(each.hosts for each in working), max(each.devices for each in working)
+    working = [container for container in containers if container.devices] or [chosen]
+    hosts, devices = (
+        sum(container.hosts for container in working),
+        max(container.devices for container in working),
+    )
     flags = [_flag("--nnodes", hosts, "replicas", chosen, name)]
     if devices:
         flags.append(_flag("--nproc-per-node", devices, "devices of a container", chosen, name))

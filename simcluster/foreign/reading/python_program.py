@@ -65,8 +65,8 @@ class PythonProgram:
 
     def functions(self) -> dict[str, tuple[int, int]]:
         """The outermost functions by name, with their first and last line."""
-        found = [node for node in self.tree.body if isinstance(node, ast.FunctionDef)]
-        return {node.name: (node.lineno, node.end_lineno or node.lineno) for node in found}
+        functions = [node for node in self.tree.body if isinstance(node, ast.FunctionDef)]
+        return {node.name: (node.lineno, node.end_lineno or node.lineno) for node in functions}
 
     def first_arguments(self) -> Iterator[PythonSetting]:
         """Calls with arguments that have no keyword, and the first of these, in the order of their lines."""
@@ -202,22 +202,24 @@ def _defaults(function: ast.FunctionDef) -> dict[str, ast.expr]:
     """The parameters of a function that have a default, with it."""
     given = function.args
     last = given.args[len(given.args) - len(given.defaults) :]
-    found = {each.arg: value for each, value in zip(last, given.defaults, strict=True)}
+    values = {parameter.arg: value for parameter, value in zip(last, given.defaults, strict=True)}
     pairs = zip(given.kwonlyargs, given.kw_defaults, strict=True)
-    return found | {each.arg: value for each, value in pairs if value is not None}
+    return values | {parameter.arg: value for parameter, value in pairs if value is not None}
 
 
 def _passed(function: ast.FunctionDef, call: ast.Call) -> dict[str, ast.expr]:
     """What a call passes to a function, by the names of its parameters."""
     by_place = zip(function.args.args, call.args, strict=False)
-    found = {each.arg: value for each, value in by_place if not isinstance(value, ast.Starred)}
-    return found | {each.arg: each.value for each in call.keywords if each.arg is not None}
+    values = {parameter.arg: value for parameter, value in by_place if not isinstance(value, ast.Starred)}
+    return values | {
+        parameter.arg: parameter.value for parameter in call.keywords if parameter.arg is not None
+    }
 
 
 def _imported_functions(tree: ast.Module) -> Iterator[tuple[str, tuple[str, str]]]:
     """Functions by the names that a program imports them under, with the last name of their module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
-            for each in node.names:
-                if each.name[:1].islower():
-                    yield each.asname or each.name, (node.module.rpartition(".")[2], each.name)
+            for imported in node.names:
+                if imported.name[:1].islower():
+                    yield imported.asname or imported.name, (node.module.rpartition(".")[2], imported.name)

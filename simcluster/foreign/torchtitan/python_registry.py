@@ -41,8 +41,8 @@ def read_registry(program: PythonProgram, name: str, given: UserAdditions) -> li
     Which it is ``--var config=NAME`` says where there are several. Raises ScenarioError otherwise.
     """
     functions = {
-        each: lines
-        for each, lines in program.functions().items()
+        function: lines
+        for function, lines in program.functions().items()
         if any(_within(setting, lines) and _is_job(setting) for setting in program.settings())
     }
     chosen = given.variables.get(VARIABLE)

@@ -31,8 +31,8 @@ _CONVERTED = re.compile(r"[-_]mcore$")
 
 def swift_launch(text: str) -> str:
     """What a script starts of ms-swift's Megatron: "sft", "pt" or "rlhf"; empty if it does not."""
-    found = _COMMAND.search(text)
-    return found[1] if found else ""
+    command = _COMMAND.search(text)
+    return command[1] if command else ""
 
 
 def _loaded(facts: Facts, flag: Flag) -> None:
@@ -110,9 +110,9 @@ def swift_launch_meaning(key: str) -> Meaning | None:
 
 def refuse_swift_rewards(facts: Facts, text: str, name: str) -> None:
     """Refuses ``megatron rlhf``."""
-    found = _COMMAND.search(text)
-    if found is not None and found[1] == "rlhf":
-        line = text.count("\n", 0, found.start(1)) + 1
+    command = _COMMAND.search(text)
+    if command is not None and command[1] == "rlhf":
+        line = text.count("\n", 0, command.start(1)) + 1
         facts.refuse(Flag("megatron rlhf", True, "megatron rlhf", f"{name}:{line}"), PREFERENCES)
 
 
