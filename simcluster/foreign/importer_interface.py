@@ -92,11 +92,19 @@ class Importer(ABC):
     marks: ClassVar[tuple[str, ...]]
     """Settings by which its files are known: names, or beginnings of names that end with a dot."""
 
+    certain: ClassVar[tuple[str, ...]] = ()
+    """Settings that no file of another format has, although such a file may have some of its ``marks``."""
+
     def expect(self, flags: Iterable[Flag], name: str) -> None:
-        """ScenarioError if no setting of the file called ``name`` is one of this format's ``marks``."""
+        """ScenarioError if no setting of the file called ``name`` is one of this format's ``marks``.
+
+        Nor may one be a setting that another format alone has.
+        """
         names = [flag.name for flag in flags]
         sections = tuple(mark for mark in self.marks if mark.endswith("."))
-        if any(setting in self.marks or setting.startswith(sections) for setting in names):
+        if not self._of_another(names) and any(
+            setting in self.marks or setting.startswith(sections) for setting in names
+        ):
             return
         shown = ", ".join(f"'{one_line(setting, 40)}'" for setting in names[:_SHOWN])
         known = ", ".join(mark.rstrip(".") for mark in self.marks[:_SHOWN])
@@ -117,12 +125,23 @@ class Importer(ABC):
         facts.understand(settings, meaning_of)
         return facts
 
+    def _of_another(self, names: list[str]) -> str:
+        """The kind of the format that alone has one of these settings, if it is not this one."""
+        others = {kind: other for kind, other in importers().items() if other is not type(self)}
+        return next((kind for kind, other in others.items() if {*other.certain} & {*names}), "")
+
     def _elsewhere(self, names: list[str]) -> str:
         """What reads a file with these settings."""
+        if kind := self._of_another(names):
+            return f"simcluster import {kind} reads {importers()[kind].title}"
         if {"model_type", "architectures"} & {*names}:
             return "a config.json of Hugging Face is read by the scenario itself: model: {hf: config.json}"
         if {"simcluster", "parallel.mesh"} & {*names}:
             return "this is a scenario already: simcluster run FILE"
+        if any(setting.startswith("weight_map.") for setting in names):
+            return "this is the index of a checkpoint; the config.json beside it has the model's sizes"
+        if {"ici_fsdp_parallelism", "per_device_batch_size", "max_target_length"} & {*names}:
+            return f"this is a file of MaxText: {_TPU}"
         others = {kind: other for kind, other in importers().items() if other is not type(self)}
         known = {kind: sum(mark in names for mark in other.marks) for kind, other in others.items()}
         likely = max(known, key=lambda kind: known[kind])
@@ -137,6 +156,7 @@ class Importer(ABC):
 
 
 _REWARDS = "it trains with preferences or rewards, which no scenario can say yet"
+_TPU = "it runs on TPUs, of which there are none in the catalog"
 _OTHER_TOOLS: Mapping[str, str] = {
     **dict.fromkeys(("verl", "openrlhf", "nemo-rl", "slime", "areal"), _REWARDS),
     **dict.fromkeys(
@@ -144,7 +164,14 @@ _OTHER_TOOLS: Mapping[str, str] = {
     ),
     **dict.fromkeys(("composer", "mosaicml"), "'llm-foundry' reads its YAML"),
     **dict.fromkeys(("hf", "huggingface"), "a scenario reads a config.json itself: model: {hf: config.json}"),
-    **dict.fromkeys(("lightning", "fabric"), "'litgpt' reads LitGPT's YAML"),
+    **dict.fromkeys(("fabric", "pytorch-lightning"), "'lightning' reads programs of Lightning and Fabric"),
+    **dict.fromkeys(("neox", "gptneox"), "'gpt-neox' reads its configuration"),
+    **dict.fromkeys(("swift", "ms-swift", "unsloth", "peft"), "'trainer' reads scripts that start it"),
+    **dict.fromkeys(
+        ("kubernetes", "k8s", "pytorchjob", "volcano", "slurm"),
+        "'megatron' and 'trainer' read launches in manifests and batch scripts; the program says which",
+    ),
+    **dict.fromkeys(("maxtext", "t5x", "paxml", "easylm", "levanter"), _TPU),
 }
 """What is said of tools that have no format of their own."""
 

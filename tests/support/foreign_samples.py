@@ -32,6 +32,13 @@ SAMPLES = {
     "gpt2_124m_nanogpt.txt": ("nanogpt", UserAdditions("dgx-a100", 1)),
     "mpt_7b_llm_foundry.yaml": ("llm-foundry", UserAdditions("dgx-h100", 4)),
     "llama2_7b_litgpt.yaml": ("litgpt", UserAdditions("dgx-a100", 1)),
+    "gpt_neox_20b.yml": ("gpt-neox", UserAdditions("dgx-a100", 12)),
+    "llama3_8b_nanotron.yaml": ("nanotron", UserAdditions("dgx-h100")),
+    "llama2_7b_lightning.yaml": (
+        "lightning",
+        UserAdditions("dgx-a100", None, "llama2-7b", (("training.seq_len", "4096"),)),
+    ),
+    "llama3_8b_pytorchjob.yaml": ("megatron", UserAdditions("dgx-h100")),
     "llama2_7b_trainer.sh": ("trainer", UserAdditions("dgx-h100", 1)),
 }
 

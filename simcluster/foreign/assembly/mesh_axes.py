@@ -13,11 +13,11 @@ _CHUNKS = 4
 """Chunks of Transformer Engine's pipelined overlap if no configuration says otherwise (from memory)."""
 
 
-def state_mesh(facts: Facts, put: Put, devices: int) -> int:
+def state_mesh(facts: Facts, put: Put, devices: int, hosts: int) -> int:
     """Writes the axes, outermost first, and the recipe of tensor parallelism.
 
     Gives the data-parallel ways: what pipeline, context and tensor leave of ``devices``; 0, and a problem
-    among the facts, if that is no whole number.
+    among the facts, if that is no whole number. ``hosts``: of the file, 0 where the user says how many.
     """
     axes = ("pipeline", "context", "tensor", "expert", "expert_tensor")
     if impossible := [axis for axis in axes if facts.get(axis, 1) < 1]:
@@ -30,14 +30,16 @@ def state_mesh(facts: Facts, put: Put, devices: int) -> int:
     shown = " x ".join(f"{axis} {size}" for axis, size in model.items() if size > 1)
     if left or not ways:
         flags = [facts.flag(axis) for axis, size in model.items() if size > 1]
-        facts.wrong(flags[0], f"{devices} devices do not divide by {shown} = {math.prod(model.values())}")
+        needed = math.prod(model.values())
+        message = f"{devices} devices do not divide by {shown} = {needed}"
+        facts.wrong(flags[0], message, _more_hosts(hosts, devices, needed))
         return 0
     if shown:
         facts.remark(f"data parallel: {devices} devices / ({shown}) = {ways}")
     said = facts.get("data")
     if said is not None and said != ways:
         facts.remark(f"{facts.flag('data')}: the cluster has devices for {ways} data-parallel ways")
-    experts = _expert_ranks(facts, put, ways, model["tensor"], model["context"])
+    experts = _expert_ranks(facts, put, ways, model, hosts)
     sizes = {
         "pipeline": model["pipeline"],
         "data": ways // experts,
@@ -71,12 +73,20 @@ def _state_context(facts: Facts, sizes: Mapping[str, int]) -> None:
         facts.say("parallel.context", "ring_masked" if masked else "ring", facts.flag("context"))
 
 
-def _expert_ranks(facts: Facts, put: Put, ways: int, tensor: int, context: int) -> int:
+def _more_hosts(hosts: int, devices: int, needed: int) -> str:
+    """How many hosts a plan needs, where the file has some that have too few devices."""
+    if not hosts or devices >= needed:
+        return ""
+    return f"the file says hosts: {hosts}; give --hosts {-(-needed * hosts // devices)} or more"
+
+
+def _expert_ranks(facts: Facts, put: Put, ways: int, model: Mapping[str, int], hosts: int) -> int:
     """How many of the ranks that split the batch share the experts of a layer.
 
     Ranks that share experts are neighbours: they fill the tensor axis first, where experts stay whole,
     then the context axis, then that of the batch.
     """
+    tensor, context, model_ranks = model["tensor"], model["context"], math.prod(model.values())
     ranks, expert_tensor = facts.get("expert", 1), facts.get("expert_tensor", tensor)
     if ranks <= 1:
         return 1
@@ -88,7 +98,8 @@ def _expert_ranks(facts: Facts, put: Put, ways: int, tensor: int, context: int) 
     if ways % ranks:
         over = f" x {context} of the context axis" if context > 1 else ""
         message = f"{ways} data-parallel ways{over} / {facts.get('expert')}"
-        facts.wrong(facts.flag("expert"), f"{message} = {ways * context / facts.get('expert'):g}")
+        hint = _more_hosts(hosts, ways * model_ranks, ranks * model_ranks)
+        facts.wrong(facts.flag("expert"), f"{message} = {ways * context / facts.get('expert'):g}", hint)
         return 1
     if axes:
         put("parallel.roles.experts", ["expert", *axes] if ranks > 1 else [*axes], flag)

@@ -30,8 +30,10 @@ def state_pipeline(facts: Facts, put: Put) -> None:
     layers = facts.get("model.layers")
     chunks, flag = virtual_chunks(facts)
     size = facts.get("layers_per_chunk")
-    if flag.where and layers and size and layers % (size * stages):
-        facts.wrong(flag, f"{layers} layers / ({size} x {stages} stages) = {layers / size / stages:g}")
+    if flag.where and layers and size and (layers + counted_ends(facts)) % (size * stages):
+        counted = f" + {counted_ends(facts)} that count as layers" if counted_ends(facts) else ""
+        quotient = (layers + counted_ends(facts)) / size / stages
+        facts.wrong(flag, f"{layers} layers{counted} / ({size} x {stages} stages) = {quotient:g}")
     kind = facts.get("schedule", "1f1b")
     said = facts.flag("schedule") if "schedule" in facts.known else None
     if chunks > 1 and kind == "1f1b":
@@ -71,7 +73,13 @@ def virtual_chunks(facts: Facts) -> tuple[int, Flag]:
     per_chunk, layers = facts.get("layers_per_chunk"), facts.get("model.layers")
     if not per_chunk or not layers:
         return 1, facts.flag("layers_per_chunk")
-    return max(1, layers // (per_chunk * facts.get("pipeline", 1))), facts.flag("layers_per_chunk")
+    parts = (layers + counted_ends(facts)) // (per_chunk * facts.get("pipeline", 1))
+    return max(1, parts), facts.flag("layers_per_chunk")
+
+
+def counted_ends(facts: Facts) -> int:
+    """How many of embedding and loss count as layers where stages are cut."""
+    return sum(bool(facts.get(name)) for name in ("embedding_counts", "loss_counts"))
 
 
 def _stages(facts: Facts, put: Put, layers: int, stages: int, chunks: int) -> None:

@@ -78,7 +78,8 @@ def assemble_scenario(facts: Facts, name: str, given: UserAdditions) -> Imported
     settings = _settings(given)
     devices = scenario.cluster()
     if devices:
-        scenario.ways = state_mesh(facts, scenario.put, devices)
+        hosts = scenario.data.get("cluster", {}).get("hosts", 0) if given.hosts is None else 0
+        scenario.ways = state_mesh(facts, scenario.put, devices, hosts)
     if facts.get("task") == "inference":
         state_inference(facts, scenario.ways)
     else:

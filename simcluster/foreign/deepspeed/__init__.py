@@ -2,6 +2,8 @@
 
 from simcluster.foreign.deepspeed.auto_values import AUTO, fill_auto_values
 from simcluster.foreign.deepspeed.host_offload import (
+    OPTIMIZER,
+    WEIGHTS,
     deepspeed_offload_meaning,
     read_place,
     state_deepspeed_offload,
@@ -23,7 +25,9 @@ from simcluster.foreign.deepspeed.zero_stages import (
 
 __all__ = [
     "AUTO",
+    "OPTIMIZER",
     "STAGE",
+    "WEIGHTS",
     "ZERO",
     "deepspeed_offload_meaning",
     "fill_auto_values",

@@ -14,7 +14,7 @@ from simcluster.foreign.deepspeed.zero_stages import (
 )
 from simcluster.foreign.importer_interface import UserAdditions
 from simcluster.foreign.reading import Flag, read_json
-from simcluster.foreign.translation import Facts, Meaning
+from simcluster.foreign.translation import Facts, Meaning, user_value_for
 
 _SHARDING = "parallel.optimizer_sharding"
 
@@ -24,6 +24,9 @@ SHIPPED: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "ds_z2_offload_config.json": (2, (OPTIMIZER,)),
     "ds_z3_config.json": (3, ()),
     "ds_z3_offload_config.json": (3, (OPTIMIZER, WEIGHTS)),
+    **{f"zero{stage}": (stage, ()) for stage in range(4)},
+    "zero2_offload": (2, (OPTIMIZER,)),
+    "zero3_offload": (3, (OPTIMIZER, WEIGHTS)),
     "zero1.json": (1, ()),
     "zero2.json": (2, ()),
     "zero3.json": (3, ()),
@@ -31,8 +34,8 @@ SHIPPED: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "zero3_bf16_cpuoffload_all.json": (3, (OPTIMIZER, WEIGHTS)),
     "zero3_bf16_cpuoffload_params.json": (3, (WEIGHTS,)),
 }
-"""Files of LLaMA-Factory (examples/deepspeed) and axolotl (deepspeed_configs) by their names: the stage of
-ZeRO, and what lies on the host (from memory)."""
+"""Files of LLaMA-Factory (examples/deepspeed), axolotl (deepspeed_configs) and ms-swift (named without an
+ending) by their names: the stage of ZeRO, and what lies on the host (from memory)."""
 
 
 def state_referenced_deepspeed(
@@ -58,7 +61,11 @@ def state_referenced_deepspeed(
             f"{flag}: not found here; taken for the file of this name that the tool ships: ZeRO {stage}"
         )
         finish_deepspeed(facts, given)
-    elif not any(name.startswith(_SHARDING) for name in facts.settings):
+    elif any(name.startswith(_SHARDING) for name in facts.settings):
+        said = user_value_for(_SHARDING, facts.settings)
+        facts.say(STAGE, said[1].get("zero", 0) if said and isinstance(said[1], dict) else 1, flag)
+        state_gradient_format(facts)
+    else:
         hint = f"import it where that file is, or give --set {_SHARDING}={{zero: 3}}"
         facts.wrong(flag, "the file that it names is not found", hint)
 

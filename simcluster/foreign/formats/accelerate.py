@@ -24,6 +24,7 @@ from simcluster.foreign.pytorch import (
     SHARDS,
     fsdp_meaning,
     state_all_recomputed,
+    state_reduced_format,
     state_strategy,
     state_trainer_profile,
 )
@@ -178,10 +179,7 @@ def _fully_sharded(facts: Facts, given: UserAdditions) -> None:
     unnamed = Flag("distributed_type", "FSDP", "FSDP's default: FULL_SHARD")
     state_strategy(facts, given, unnamed=unnamed)
     state_trainer_profile(facts, "fsdp", "as distributed_type says")
-    compute = facts.get(_COMPUTE)
-    if compute != "fp32":
-        text = "Accelerate's FSDP reduces gradients in the format of activations (from memory)"
-        facts.default("training.precision.gradients", compute, text)
+    state_reduced_format(facts)
 
 
 def _deepspeed(facts: Facts, given: UserAdditions) -> None:

@@ -99,6 +99,9 @@ def _numbers(facts: Facts) -> None:
         facts.say("training.precision.gradients", compute, flag)
         facts.say("training.precision.master", "none", flag)
         facts.default("training.optimizer.states", compute, "states in the format of the weights")
+    elif compute != "fp32":
+        text = "Lightning's FSDP reduces gradients in the format of activations (FSDPPrecision, from memory)"
+        facts.default("training.precision.gradients", compute, text)
 
 
 def _adapters(facts: Facts) -> None:

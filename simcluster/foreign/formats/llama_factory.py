@@ -1,19 +1,26 @@
-"""A LLaMA-Factory YAML: fine-tuning of a model of the hub, with the DeepSpeed JSON that it names.
+"""A LLaMA-Factory YAML, or a script that starts one: fine-tuning of a model of the hub.
+
+The DeepSpeed JSON that it names is read with it.
 
 Defaults are from memory of its public documents (src/llamafactory/hparams).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
+from simcluster.errors import Problem, ScenarioError
 from simcluster.foreign.formats.deepspeed import meaning_of as deepspeed_meaning
 from simcluster.foreign.importer_interface import Importer, UserAdditions
+from simcluster.foreign.megatron import state_launcher
 from simcluster.foreign.pytorch import (
     RECOMPUTED,
     all_linear_targets,
     argument_meaning,
     layers_of_model,
+    plain_argument,
+    rank_variables,
     read_hub_name,
     reads_attention_kernel,
     remark_lengths,
@@ -22,7 +29,14 @@ from simcluster.foreign.pytorch import (
     state_trainer,
     state_trainer_sharding,
 )
-from simcluster.foreign.reading import Flag, read_settings
+from simcluster.foreign.reading import (
+    Flag,
+    Launch,
+    launch_of_words,
+    one_line,
+    read_script,
+    read_settings,
+)
 from simcluster.foreign.translation import (
     ADAPTER_MEANINGS,
     ADAPTERS,
@@ -43,6 +57,8 @@ from simcluster.foreign.translation import (
     switch,
 )
 
+_CLI = re.compile(r"(?:^|/)llamafactory-cli$")
+_COMMAND = re.compile(r"^[^#\n]*\bllamafactory-cli\s+train\b", re.M)
 _IGNORED = ignored_settings("llama_factory")
 _MODEL, _TUNING = "model name", "finetuning type"
 _LAST, _PACKED, _PURE = "trainable layers", "packing", "pure bf16"
@@ -53,6 +69,7 @@ class LlamaFactory(Importer):
 
     kind = "llama-factory"
     title = "a LLaMA-Factory YAML"
+    takes_variables = True
     marks = (
         "finetuning_type",
         "cutoff_len",
@@ -64,8 +81,12 @@ class LlamaFactory(Importer):
 
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """What the file says, and what the DeepSpeed JSON does that it names."""
-        written = read_settings(text, name)
+        launched = None if name.endswith((".yaml", ".yml", ".json")) else _launch(text, name, given)
+        written = [*launched.arguments] if launched else read_settings(text, name)
         facts = self.understood(written, name, given, _meaning)
+        if launched:
+            state_launcher(facts, launched.launcher, given.hosts)
+            facts.default("hosts", 1, "one host: no number of nodes is said (LLaMA-Factory's default)")
         state_hub_model(facts, _MODEL, given)
         _numbers(facts)
         state_trainer_sharding(facts, given, deepspeed_meaning)
@@ -77,6 +98,50 @@ class LlamaFactory(Importer):
         state_all_recomputed(facts)
         state_trainer(facts)
         return facts
+
+
+def _launch(text: str, name: str, given: UserAdditions) -> Launch | None:
+    """What ``llamafactory-cli train`` is told: its arguments, or the file that it names with those behind it.
+
+    None if the text does not start it.
+    """
+    if _COMMAND.search(text) is None:
+        return None
+    script = read_script(text, name, given.variables)
+    fields = next(
+        (
+            command.fields
+            for command in script.commands
+            if any(_CLI.search(word.text) for word in command.fields)
+        ),
+        (),
+    )
+    at = next((place for place, word in enumerate(fields) if _CLI.search(word.text)), 0)
+    words = fields[at + 2 :]
+    ranks = tuple(rank_variables(text, script))
+    file = next((word for word in words[:1] if word.text.endswith((".yaml", ".yml", ".json"))), None)
+    launch = launch_of_words([words], [*ranks], script)
+    arguments = [plain_argument(flag) for flag in launch.arguments]
+    pairs = [(word, *word.text.partition("=")) for word in words if not word.text.startswith("-")]
+    arguments += [
+        Flag(key, value, one_line(word.text), f"{name}:{word.line}")
+        for word, key, equal, value in pairs
+        if equal
+    ]
+    if file is None:
+        return Launch(launch.launcher, tuple(arguments))
+    inside = given.referenced(file.text)
+    if inside is None:
+        raise ScenarioError(
+            Problem(
+                f"{one_line(file.text)}: the file that it names is not found",
+                where=f"{name}:{file.line}",
+                hint="import it where that file is, or that file itself",
+            )
+        )
+    said = {flag.name for flag in arguments}
+    written = [flag for flag in read_settings(inside, file.text) if flag.name not in said]
+    return Launch(launch.launcher, (*written, *arguments))
 
 
 def _stage(facts: Facts, flag: Flag) -> None:

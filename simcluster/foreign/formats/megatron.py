@@ -20,6 +20,7 @@ from simcluster.foreign.megatron import (
     MARKS,
     PROFILED,
     meaning_of,
+    refuse_swift_rewards,
     state_deepspeed_mixture,
     state_family_structure,
     state_launcher,
@@ -30,8 +31,12 @@ from simcluster.foreign.megatron import (
     state_pending_backwards,
     state_program,
     state_reinforcement,
+    state_swift_launch,
+    swift_launch,
+    swift_launch_meaning,
 )
 from simcluster.foreign.megatron import combined_arguments as model
+from simcluster.foreign.pytorch import rank_variables
 from simcluster.foreign.reading import (
     Flag,
     Launch,
@@ -41,6 +46,7 @@ from simcluster.foreign.reading import (
     read_argument_file,
     read_configuration_file,
     read_json,
+    read_manifest,
     read_script,
 )
 from simcluster.foreign.translation import Facts, Meaning, state_adapters, state_mixture, without_effect
@@ -59,17 +65,27 @@ class Megatron(Importer):
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """The arguments of the one launch in the script; variables are filled in, nothing is executed."""
         facts = Facts(settings=dict(given.settings))
-        listed = read_argument_file(text, name) or read_configuration_file(text, name)
+        manifest = read_manifest(text, name, MARKS)
+        text = manifest.text if manifest else text
+        listed = read_argument_file(text, name, given.variables) or read_configuration_file(text, name)
         launch = Launch((), tuple(listed)) if listed else find_python_launch(text, name, MARKS)
-        script = read_script("" if launch else text, name, given.variables, given.referenced)
-        launch = launch or find_launch(script, text, MARKS, "Megatron")
-        state_launcher(facts, launch.launcher, given.hosts)
+        variables = {} if listed else given.variables
+        script = read_script("" if launch else text, name, variables, given.referenced)
+        swift = swift_launch(text)
+        if swift == "rlhf":
+            refuse_swift_rewards(facts, text, name)
+            return facts
+        marks = MARKS | {"--" + _key(mark) for mark in MARKS} if swift else MARKS
+        launch = launch or find_launch(script, text, marks, "Megatron")
+        ranks = rank_variables(text, script) if swift else ()
+        launcher = (*(manifest.launcher if manifest else ()), *launch.launcher, *ranks)
+        state_launcher(facts, launcher, given.hosts)
         state_program(facts, launch.program)
         flags = _last(facts, launch.arguments)
         names = [_key(flag.name) for flag in flags if not flag.condition]
         model.state_framework(facts, names, "megatron-core")
         flags = _open_profiles(facts, flags)
-        facts.understand(_configured(facts, flags, script), _meaning)
+        facts.understand(_configured(facts, flags, script), _swift_meaning if swift else _meaning)
         facts.remarks += [remark for remark in script.remarks if remark not in facts.remarks]
         _elsewhere(facts, flags, script)
         _sharding(facts, names)
@@ -78,10 +94,13 @@ class Megatron(Importer):
             facts.remark(
                 "squared ReLU without --position-embedding-type: learned positions, Megatron's default"
             )
-        model.state_dimensions(facts, grouped=bool(facts.get("grouped")))
-        state_deepspeed_mixture(facts)
-        state_mixture(facts, chosen=2, groups_best=True, padded=False)
-        model.state_dropout(facts, 0.1)
+        if swift:
+            state_swift_launch(facts, given)
+        else:
+            model.state_dimensions(facts, grouped=bool(facts.get("grouped")))
+            state_deepspeed_mixture(facts)
+            state_mixture(facts, chosen=2, groups_best=True, padded=False)
+            model.state_dropout(facts, 0.1)
         model.state_precision(facts)
         facts.default("training.optimizer.clip", 1.0, "--clip-grad 1.0 (Megatron's default)")
         state_adapters(facts, "MindSpeed-LLM", 16, 32, ())
@@ -107,6 +126,10 @@ def _meaning(name: str) -> Meaning | None:
         return setting_of(name)
     key = _key(name)
     return FORKS.get(key) or FAMILIES.get(key) or meaning_of(key)
+
+
+def _swift_meaning(name: str) -> Meaning | None:
+    return swift_launch_meaning(_key(name)) or _meaning(name)
 
 
 def _last(facts: Facts, flags: Iterable[Flag]) -> list[Flag]:

@@ -68,6 +68,11 @@ class Nemo(Importer):
 
     kind = "nemo"
     title = "a NeMo or Megatron-Bridge YAML"
+    certain = (
+        "model.tensor_model_parallel_size",
+        "model.micro_batch_size",
+        "trainer.strategy.tensor_model_parallel_size",
+    )
     marks = (
         "model.micro_batch_size",
         "trainer.num_nodes",

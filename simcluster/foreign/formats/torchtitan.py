@@ -1,4 +1,4 @@
-"""A torchtitan TOML: model by name and flavor, parallel degrees, recomputation, float8.
+"""A torchtitan TOML, or its registry in Python: model and flavor, parallel degrees, recomputation.
 
 Names of sections have changed over its releases: parallel degrees were in ``training`` and ``experimental``
 before they got ``parallelism``; a key means the same wherever it stands. Defaults: reference
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from simcluster.errors import Problem, ScenarioError
 from simcluster.foreign.importer_interface import Importer, UserAdditions
 from simcluster.foreign.pytorch import (
     SHARDING,
@@ -17,12 +18,14 @@ from simcluster.foreign.pytorch import (
     state_cpu_offload,
     state_fully_sharded,
 )
-from simcluster.foreign.reading import Flag, read_toml
+from simcluster.foreign.reading import Flag, PythonProgram, read_toml
 from simcluster.foreign.torchtitan import (
+    VARIABLE,
     kernels,
     pipeline,
     read_model_flavor,
     read_model_name,
+    read_registry,
     state_flavor,
 )
 from simcluster.foreign.translation import (
@@ -54,6 +57,7 @@ class TorchTitan(Importer):
 
     kind = "torchtitan"
     title = "a torchtitan TOML"
+    takes_variables = True
     marks = (
         "parallelism.",
         "training.seq_len",
@@ -67,7 +71,7 @@ class TorchTitan(Importer):
         """What the file says; ranks that it gives to nothing else are data-parallel."""
         facts = Facts(settings=dict(given.settings))
         state_profile(facts, _PROFILE, "which reads such files")
-        written = read_toml(text, name)
+        written = _written(text, name, given)
         self.expect(written, name)
         facts.understand(written, _meaning)
         state_flavor(facts, given)
@@ -84,6 +88,15 @@ class TorchTitan(Importer):
         if facts.get("training.seq_len") is None and "training.seq_len" not in facts.settings:
             facts.default("training.seq_len", 2048, "seq_len = 2048 (torchtitan's default, from memory)")
         return facts
+
+
+def _written(text: str, name: str, given: UserAdditions) -> list[Flag]:
+    """The settings of a TOML, or of one function of a registry in Python, which ``--var config`` names."""
+    program = PythonProgram.parse(text) if name.endswith(".py") else None
+    if other := {*given.variables} - ({VARIABLE} if program else set()):
+        message = f"a torchtitan TOML has no variables, its registry in Python but '{VARIABLE}'"
+        raise ScenarioError(Problem(f"{sorted(other)[0]}: {message}", where="--var"))
+    return read_registry(program, name, given) if program else read_toml(text, name)
 
 
 def _whole(name: str) -> Meaning:
@@ -162,6 +175,7 @@ _OWN: Mapping[str, Meaning] = {
     "training.mixed_precision_param": selects("training.precision.compute", _FORMATS),
     "training.mixed_precision_reduce": selects(_REDUCE, _FORMATS),
     "training.enable_cpu_offload": switch(_OFFLOAD),
+    "training.enable_fp8_linear": kernels.float8_meaning("enable_float8_linear"),
     "training.compile": switch(kernels.COMPILED),
     "training.debug_moe_force_load_balance": lambda facts, flag: facts.effectless(
         flag, "every expert gets equally many tokens"

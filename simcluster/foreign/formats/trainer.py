@@ -18,19 +18,29 @@ from simcluster.foreign.megatron import state_launcher
 from simcluster.foreign.pytorch import (
     argument_meaning,
     fsdp_meaning,
+    plain_argument,
+    python_arguments,
+    rank_variables,
     read_hub_name,
     reads_attention_kernel,
+    refuse_preferences,
     state_all_recomputed,
     state_hub_model,
     state_lengths,
+    state_swift,
+    state_swift_format,
     state_trainer,
     state_trainer_sharding,
+    swift_command,
+    swift_meaning,
 )
 from simcluster.foreign.reading import (
     Flag,
     Launch,
+    PythonProgram,
     find_launch,
     read_json,
+    read_manifest,
     read_script,
     read_settings,
 )
@@ -64,9 +74,10 @@ _MARKS = (
 )
 _PREFERENCES = re.compile(
     r"\b(?:verl\.trainer\.main_\w+|openrlhf\.cli\.train_(?:ppo|dpo|kto|rm|prm|knowledge)\w*|"
-    r"(?:dpo|grpo|ppo|kto|orpo|cpo|rloo|gkd|online_dpo|reward_modeling|run_dpo|run_orpo)\w*\.py)\b"
+    r"(?:dpo|grpo|ppo|kto|orpo|cpo|rloo|gkd|online_dpo|reward_modeling|run_dpo|run_orpo)\w*\.py|"
+    r"swift\s+rlhf)\b"
 )
-"""Programs that train with preferences or rewards: of verl, OpenRLHF and TRL."""
+"""Programs that train with preferences or rewards: of verl, OpenRLHF, TRL and ms-swift."""
 
 
 class HuggingFaceTrainer(Importer):
@@ -80,13 +91,24 @@ class HuggingFaceTrainer(Importer):
     def read(self, text: str, name: str, given: UserAdditions) -> Facts:
         """Reads the arguments and the files that they name; nothing is executed."""
         facts = Facts(settings=dict(given.settings))
-        if name.endswith((".json", ".yaml", ".yml")):
+        program = PythonProgram.parse(text) if name.endswith(".py") else None
+        manifest = read_manifest(text, name, [f"--{mark}" for mark in _MARKS])
+        if program is not None:
+            refuse_preferences(facts, program, name)
+            launch = Launch((), tuple(python_arguments(program, name)))
+        elif manifest is not None:
+            launch = _launch(facts, manifest.text, name, given)
+            launch = replace(launch, launcher=(*manifest.launcher, *launch.launcher))
+        elif name.endswith((".json", ".yaml", ".yml")):
             launch = Launch((), tuple(read_settings(text, name)))
         else:
             launch = _launch(facts, text, name, given)
-        written = [_plain(flag) for flag in launch.arguments]
+        written = [plain_argument(flag) for flag in launch.arguments]
         self.expect(written, name)
-        facts.understand(written, _meaning)
+        swift = program is None and swift_command(text)
+        facts.understand(written, lambda key: (swift and swift_meaning(key)) or _meaning(key))
+        if swift:
+            state_swift_format(facts)
         if _CONFIG in facts.known:
             facts.drop_effectless((_MODEL,), "its weights; the config has the sizes")
         state_hub_model(facts, _CONFIG, given)
@@ -100,8 +122,10 @@ class HuggingFaceTrainer(Importer):
                     "every rank holds all weights, unless the launcher's file shards them: "
                     "--set parallel.optimizer_sharding={zero: 3}"
                 )
-        if launch.launcher or launch.program:
+        if launch.launcher or launch.program or swift:
             facts.default("hosts", 1, "one host: no number of nodes is said (the launchers' default)")
+        if swift:
+            state_swift(facts, given)
         state_adapters(facts, "PEFT", 8, 8, ("q_proj", "v_proj"))
         state_lengths(facts, _PACKED)
         facts.default("accumulation", 1, "gradient_accumulation_steps: 1 (the Trainer's default)")
@@ -122,20 +146,14 @@ def _launch(facts: Facts, text: str, name: str, given: UserAdditions) -> Launch:
         return Launch((), tuple(Flag(mark, None) for mark in _MARKS[:1]))
     launch = find_launch(script, text, marks, "a Trainer")
     facts.remarks += script.remarks
+    if swift_command(text):
+        launch = replace(launch, launcher=(*launch.launcher, *rank_variables(text, script)))
     return launch
-
-
-def _plain(flag: Flag) -> Flag:
-    """A command-line argument under its name in a file: without dashes, values joined by spaces."""
-    name = flag.name.removeprefix("--")
-    name = name if name.startswith("$") else name.replace("-", "_")
-    value = " ".join(map(str, flag.value)) if flag.name.startswith("--") and flag.value is not True else None
-    return replace(flag, name=name, value=flag.value if value is None else value)
 
 
 def _launched_by_accelerate(facts: Facts, launch: Launch, given: UserAdditions) -> bool:
     """States the launcher's options; gives whether it is Accelerate and shards the weights itself."""
-    flags = [_plain(flag) for flag in launch.launcher]
+    flags = [plain_argument(flag) for flag in launch.launcher]
     file = next((flag for flag in flags if flag.name == "config_file"), None)
     said = [replace(flag, name=_ACCELERATE[flag.name]) for flag in flags if flag.name in _ACCELERATE]
     said += [

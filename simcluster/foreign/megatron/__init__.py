@@ -15,6 +15,12 @@ from simcluster.foreign.megatron.launcher import state_launcher
 from simcluster.foreign.megatron.model_families import FAMILY_MEANINGS, state_family_structure
 from simcluster.foreign.megatron.pipeline_layout import state_layout, state_noop_layers
 from simcluster.foreign.megatron.python_recipes import recipe_flags
+from simcluster.foreign.megatron.swift_arguments import (
+    refuse_swift_rewards,
+    state_swift_launch,
+    swift_launch,
+    swift_launch_meaning,
+)
 
 __all__ = [
     "FAMILY_MEANINGS",
@@ -25,6 +31,7 @@ __all__ = [
     "meaning_of",
     "nemo_arguments",
     "recipe_flags",
+    "refuse_swift_rewards",
     "state_deepspeed_mixture",
     "state_family_structure",
     "state_launcher",
@@ -35,4 +42,7 @@ __all__ = [
     "state_pending_backwards",
     "state_program",
     "state_reinforcement",
+    "state_swift_launch",
+    "swift_launch",
+    "swift_launch_meaning",
 ]

@@ -13,6 +13,7 @@ from simcluster.foreign.megatron.host_offload import OFFLOAD_MEANINGS as OFFLOAD
 from simcluster.foreign.megatron.muon_arguments import MUON, MUON_MEANINGS, WHOLE_PARAMETERS
 from simcluster.foreign.megatron.pipeline_layout import read_layout
 from simcluster.foreign.megatron.unsupported_arguments import unsupported_meaning
+from simcluster.foreign.megatron.vocabulary import read_hub_tokenizer
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import MEGATRON as MIXTURE
 from simcluster.foreign.translation import (
@@ -182,6 +183,8 @@ MODEL: Mapping[str, Meaning] = {
     "pad_vocab_size_to": states_value("padded_vocab"),
     "embed_layernorm": switch("model.embedding_norm"),
     "tokenizer_type": states_value("tokenizer", read_word),
+    "tokenizer_model": read_hub_tokenizer,
+    "tokenizer_name_or_path": read_hub_tokenizer,
     "window_size": reads_window,
     "window_attn_skip_freq": read_windowed_layers,
     "attention_chunk_size": read_chunk,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from simcluster.foreign.assembly import virtual_chunks
+from simcluster.foreign.assembly import counted_ends, virtual_chunks
 from simcluster.foreign.megatron.arguments import PROFILED, PROFILES
 from simcluster.foreign.megatron.muon_arguments import state_muon
 from simcluster.foreign.megatron.vocabulary import state_vocabulary
@@ -189,6 +189,10 @@ def adjust_end_stages(facts: Facts) -> None:
     counted = [(source, end) for source, end in extra if facts.get(source)]
     if pipeline <= 1 or not layers or not counted:
         return
+    chunks = virtual_chunks(facts)[0]
+    if chunks > 1:
+        _adjust_end_chunks(facts, layers, pipeline, chunks)
+        return
     per_stage, left = divmod(layers + len(counted), pipeline)
     for source, end in counted:
         if left:
@@ -197,3 +201,20 @@ def adjust_end_stages(facts: Facts) -> None:
             )
             return
         facts.say(end, per_stage - 1, facts.flag(source))
+
+
+def _adjust_end_chunks(facts: Facts, layers: int, stages: int, chunks: int) -> None:
+    """With virtual stages the first chunk of the first, and the last of the last, hold one layer less."""
+    total = layers + counted_ends(facts)
+    flag = facts.flag("embedding_counts" if facts.get("embedding_counts") else "loss_counts")
+    size, left = divmod(total, stages * chunks)
+    if left:
+        parts = f"{stages} stages x {chunks} chunks"
+        facts.wrong(flag, f"{layers} layers + {total - layers} do not divide by {parts}")
+        return
+    rows = [[size] * stages for _ in range(chunks)]
+    rows[0][0] -= bool(facts.get("embedding_counts"))
+    rows[-1][-1] -= bool(facts.get("loss_counts"))
+    facts.say("parallel.schedule.stages", rows, flag)
+    if "layers_per_chunk" in facts.known:
+        facts.replace("chunks", chunks, facts.drop("layers_per_chunk"))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from simcluster.foreign.pytorch import hub_vocabulary
+from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation import Facts
 
+HUB_TOKENIZER = "tokenizer of the hub"
 PROGRAM = "program"
 """The fact that holds the name of the program, in small letters."""
 
@@ -38,14 +41,42 @@ def state_vocabulary(facts: Facts) -> None:
         facts.remark(f"{flag}: parameter counts include the padding of the vocabulary")
     if "tokenizer" in facts.known:
         flag = facts.flag("tokenizer")
-        rows = _ROWS.get(facts.get("tokenizer").lower())
+        said = facts.get("tokenizer")
+        rows = _ROWS.get(said.lower()) or (hub_vocabulary(said) if "/" in said else None)
         facts.say_if(rows is not None and "model.vocab" not in facts.known, "model.vocab", rows, flag, "")
+    _of_hub(facts)
     _patched(facts)
     if not any("tokenizer" in flag.name for flag in facts.flags):
         _of_program(facts)
     facts.default(
         "vocabulary_multiple", 128, "Megatron's default padding to multiples of 128 per tensor rank"
     )
+
+
+def _of_hub(facts: Facts) -> None:
+    """States the rows of the hub's model whose tokenizer is named, where nothing else says how many."""
+    if HUB_TOKENIZER not in facts.known:
+        return
+    said, flag = facts.get(HUB_TOKENIZER), facts.drop(HUB_TOKENIZER)
+    rows = (
+        None
+        if {"model.vocab", "padded_vocab", "patched_tokenizer"} & {*facts.known}
+        else hub_vocabulary(said)
+    )
+    if rows is None:
+        facts.effectless(flag)
+        return
+    facts.say("model.vocab", rows, flag)
+    facts.remark(f"{flag}: {rows:,} rows, as its model has; the tokenizer itself may have a few less")
+
+
+def read_hub_tokenizer(facts: Facts, flag: Flag) -> None:
+    """The repository or folder of a tokenizer, whose name may tell how many rows there are."""
+    value = flag.value[0] if isinstance(flag.value, list) and len(flag.value) == 1 else flag.value
+    if flag.missing or flag.condition or not isinstance(value, str):
+        facts.effectless(flag)
+    else:
+        facts.say(HUB_TOKENIZER, value, flag)
 
 
 def _patched(facts: Facts) -> None:

@@ -32,10 +32,11 @@ def state_cpu_offload(facts: Facts, flag: Flag, given: UserAdditions) -> None:
     if not state_host_updates(facts, flag, cluster):
         facts.say("parallel.offload.optimizer_states", "host", flag)
     facts.say("parallel.offload.parameters", "host", flag)
-    if facts.get("pipeline", 1) > 1:
-        facts.remark(
-            f"{flag}: gradients, reduced once per step with a pipeline, stay on the device until then"
-        )
+    sharding = facts.get(SHARDING)
+    replicated = isinstance(sharding, dict) and "shard_size" in sharding
+    if replicated or facts.get("pipeline", 1) > 1:
+        reason = "over replicas" if replicated else "with a pipeline"
+        facts.remark(f"{flag}: gradients, reduced once per step {reason}, stay on the device until then")
     else:
         facts.say("parallel.offload.gradients", "host", flag)
 

@@ -90,6 +90,18 @@ def hub_model(name: str) -> Entry | None:
     return _MODELS.get(stem) or sizes[stem]
 
 
+def hub_vocabulary(name: str) -> int | None:
+    """Rows of the embedding of a model by the name of its repository, folder or tokenizer's file, if it is
+    known.
+    """
+    folder, _, file = name.replace("\\", "/").rstrip("/").rpartition("/")
+    entry = hub_model(folder if file.startswith("tokenizer") else name)
+    if entry is None:
+        return None
+    known = entry.get("vocab") or getattr(ModelSpec.load(entry["use"]), "vocab", None)
+    return int(known) if known else None
+
+
 def state_hub_model(facts: Facts, name: str, given: UserAdditions) -> None:
     """States the model that fact ``name`` names, if it does: by name, or by the config.json in its folder.
 

@@ -192,9 +192,18 @@ def state_trainer_sharding(
         state_referenced_deepspeed(facts, flag, given, deepspeed_meaning)
     elif sharded:
         state_trainer_profile(facts, "fsdp", "as fsdp asks for")
+        state_reduced_format(facts)
     else:
         facts.default(SHARDING, {"zero": 0}, "neither deepspeed nor fsdp: every rank holds everything")
         state_trainer_profile(facts, "ddp", "neither deepspeed nor fsdp")
+
+
+def state_reduced_format(facts: Facts) -> None:
+    """Accelerate, which the Trainer shards with, reduces FSDP's gradients in the format of activations."""
+    compute = facts.get(COMPUTE, "fp32")
+    if compute != "fp32":
+        text = "Accelerate's FSDP reduces gradients in the format of activations (from memory)"
+        facts.default("training.precision.gradients", compute, text)
 
 
 def remark_lengths(facts: Facts) -> None:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from simcluster.document import Document
-from simcluster.errors import ScenarioError
+from simcluster.errors import Problem, ScenarioError
 from simcluster.foreign.reading.flag import Flag
 from simcluster.foreign.reading.settings_files import read_settings
 
 SECTION = "MODEL_ARGS"
+_VARIABLE = re.compile(r"\$\{(\w+)[^}]*\}")
 
 
-def read_argument_file(text: str, name: str) -> list[Flag] | None:
+def read_argument_file(text: str, name: str, variables: Mapping[str, str]) -> list[Flag] | None:
     """The arguments under ``MODEL_ARGS`` (``--num-layers: 12``); None if the text is no such file.
 
     ``true`` is an argument without a value, ``false`` and null one that is not there. References to
-    variables of the environment, such as ``${DATA_PATH}``, stay open.
+    variables of the environment, such as ``${DATA_PATH}``, stay open unless ``variables`` has them.
     """
     if f"{SECTION}:" not in text:
         return None
+    if unused := [variable for variable in variables if f"${{{variable}}}" not in text]:
+        raise ScenarioError(Problem(f"the file has no variable '{unused[0]}'", where="--var"))
+    for variable, value in variables.items():
+        text = text.replace(f"${{{variable}}}", value)
     try:
         document = Document.parse(text, name)
     except ScenarioError:
@@ -36,7 +42,8 @@ def read_argument_file(text: str, name: str) -> list[Flag] | None:
         mark = document.mark((SECTION, key))
         words = [] if value is True else _words(value)
         shown = f" {' '.join(words)}" if words else ""
-        missing = f"the file leaves open what {shown.strip()} is" if "${" in shown else ""
+        open_ = _VARIABLE.search(shown)
+        missing = f"the file leaves open what {open_[0]} is; give --var {open_[1]}=VALUE" if open_ else ""
         flags.append(Flag(str(key), words or True, f"{key}{shown}", f"{mark.name}:{mark.line}", missing))
     return flags
 

@@ -375,3 +375,69 @@ def test_overlap_of_tensor_parallel_communication_is_in_chunks(arguments, overla
     assert found.data["parallel"].get("overlap") == (overlap and {"tensor": overlap})
     if overlap is None and "--tp-comm-overlap" in arguments:
         assert fates(found, "--tp-comm-overlap") == [TranslationStatus.EFFECTLESS]
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "rows"),
+    [
+        ("deepseek-ai/DeepSeek-V3", 129280),
+        ("/models/Meta-Llama-3-8B/tokenizer.json", 128256),
+        ("Qwen/Qwen2.5-7B", 152064),
+    ],
+)
+def test_the_vocabulary_of_a_tokenizer_that_is_known_by_its_model(tokenizer, rows):
+    text = BASE.replace(
+        "--vocab-size 50304", f"--tokenizer-type HuggingFaceTokenizer --tokenizer-model {tokenizer}"
+    )
+    found = read(text)
+    assert found.data["model"]["vocab"] == rows
+    assert any("as its model has" in remark for remark in found.remarks)
+    assert read(text + " --vocab-size 1024").data["model"]["vocab"] == 1024
+    unknown = refused(text.replace(tokenizer, "tokenizer.model"))
+    assert "the file does not say the vocabulary size" in unknown
+
+
+def test_a_plan_for_more_hosts_than_the_file_says():
+    text = BASE.replace("--nnodes 2", "--nnodes 1") + " --tensor-model-parallel-size 8"
+    wide = refused(text + " --pipeline-model-parallel-size 4 --num-experts 8")
+    assert "8 devices do not divide by pipeline 4 x tensor 8 = 32" in wide
+    assert "give --hosts 4 or more" in wide
+    experts = BASE + " --num-experts 32 --expert-model-parallel-size 32"
+    assert "give --hosts 4 or more" in refused(experts)
+    assert "--hosts" not in refused(experts, hosts=3)
+
+
+def test_variables_of_a_file_of_arguments():
+    text = "MODEL_ARGS:\n" + "".join(
+        f"  --{words[0]}: {words[1] if len(words) > 1 else 'true'}\n"
+        for words in (part.split() for part in BASE.partition(".py --")[2].split(" --"))
+    )
+    text += "  --tensor-model-parallel-size: ${TP}\n"
+    assert read(text, hosts=2, variables=[("TP", "2")]).data["parallel"]["mesh"] == {"data": 8, "tensor": 2}
+    assert "give --var TP=VALUE" in refused(text, hosts=2)
+    assert "the file has no variable 'PP'" in refused(text, hosts=2, variables=[("TP", "2"), ("PP", "1")])
+
+
+@pytest.mark.parametrize(
+    ("chunked", "ends", "rows"),
+    [
+        # 14 layers, embedding and loss: 16 on 2 stages of 2 chunks.
+        ("--num-layers-per-virtual-pipeline-stage 4", "embedding loss", [[3, 4], [4, 3]]),
+        ("--num-virtual-stages-per-pipeline-rank 2", "embedding loss", [[3, 4], [4, 3]]),
+        ("--num-layers-per-virtual-pipeline-stage 2", "embedding loss", [[1, 2], [2, 2], [2, 2], [2, 1]]),
+        ("--num-layers-per-virtual-pipeline-stage 1", "embedding loss", [[0, 1], *[[1, 1]] * 6, [1, 0]]),
+    ],
+)
+def test_embedding_and_loss_count_in_chunks_of_stages(chunked, ends, rows):
+    text = BASE.replace("--num-layers 8", "--num-layers 14") + "--pipeline-model-parallel-size 2 "
+    text += " ".join(f"--account-for-{end}-in-pipeline-split" for end in ends.split())
+    schedule = read(f"{text} {chunked}").data["parallel"]["schedule"]
+    assert schedule["kind"] == "interleaved"
+    assert schedule["chunks"] == len(rows)
+    assert schedule["stages"] == rows
+
+
+def test_embedding_that_counts_and_chunks_that_do_not_divide():
+    text = BASE + "--pipeline-model-parallel-size 2 --account-for-embedding-in-pipeline-split "
+    said = refused(text + "--num-layers-per-virtual-pipeline-stage 2")
+    assert "8 layers + 1 that count as layers / (2 x 2 stages) = 2.25" in said

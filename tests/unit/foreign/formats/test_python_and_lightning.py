@@ -148,5 +148,6 @@ def test_litgpt_trains_from_scratch_sharded_within_hosts():
     text += "train: {global_batch_size: 512, micro_batch_size: 4, max_seq_length: 2048}\n"
     data = read("litgpt", text, hosts=2).data
     assert data["model"]["layers"] == 22
+    assert data["training"]["precision"] == {"compute": "bf16", "gradients": "bf16"}
     assert data["parallel"]["optimizer_sharding"]["shard_size"] == 8
     assert "recompute" not in data["parallel"]

@@ -192,3 +192,61 @@ def test_models_have_as_many_parameters_as_their_names_say(name):
     if stated and "-17b-" not in name and name not in ROUNDED:
         size = float(stated[1].replace("_", ".")) * (1e9 if stated[2] == "b" else 1e6)
         assert model.num_parameters == pytest.approx(size, rel=0.14)
+
+
+SWIFT = """
+NPROC_PER_NODE=$ranks \\
+swift sft --model Qwen/Qwen2.5-7B-Instruct {kind} --torch_dtype bfloat16 \\
+  --per_device_train_batch_size 1 --gradient_accumulation_steps 2 --max_length 2048 --output_dir x
+"""
+
+
+def test_swift_with_the_deepspeed_file_that_it_ships():
+    data = read("ranks=8" + SWIFT.format(kind="--train_type full --deepspeed zero3"), hosts=None).data
+    assert data["cluster"]["hosts"] == 1
+    assert data["model"] == {"use": "qwen2.5-7b"}
+    assert data["parallel"]["optimizer_sharding"] == {"zero": 3}
+    assert data["training"]["precision"] == {"compute": "bf16", "gradients": "bf16"}
+    assert "lora" not in data["training"]
+
+
+def test_swift_trains_adapters_by_default_and_bare_weights_without_deepspeed():
+    lora = read("ranks=8" + SWIFT.format(kind="--lora_rank 8")).data["training"]["lora"]
+    assert (lora["rank"], lora["alpha"], len(lora["targets"])) == (8, 32, 7)
+    whole = read("ranks=8" + SWIFT.format(kind="--train_type full")).data["training"]
+    assert whole["precision"] == {"compute": "bf16", "gradients": "bf16", "master": "none"}
+    with pytest.raises(ScenarioError, match="preferences or rewards"):
+        read("swift rlhf --rlhf_type dpo --per_device_train_batch_size 1\n")
+
+
+def test_fsdp_reduces_in_the_format_of_activations():
+    """As Accelerate, which the Trainer sets FSDP up with, does when it is configured itself."""
+    text = (
+        LAUNCHED.replace("accelerate launch {launcher}", "torchrun --nproc_per_node 8")
+        + "  --fsdp full_shard"
+    )
+    data = read(text.replace("--output_dir x\n", "--output_dir x ")).data
+    assert data["training"]["precision"] == {"compute": "bf16", "gradients": "bf16"}
+
+
+def test_zero_that_the_user_says_decides_on_gradients():
+    """The DeepSpeed JSON is not there, so --set says what it shards."""
+    text = FASTCHAT.replace("--fsdp", "--deepspeed missing.json --unused")
+    assert "--deepspeed missing.json" in text
+    data = read(text, settings=(("parallel.optimizer_sharding", "{zero: 3}"),)).data
+    assert data["training"]["precision"]["gradients"] == "bf16"
+
+
+def test_offload_of_replicas_leaves_gradients_on_the_device():
+    """They are reduced once per step over the replicas, so that no micro-batch's could go to the host."""
+    text = LAUNCHED.replace("accelerate launch {launcher}", "torchrun --nproc_per_node 8 --nnodes 2")
+    text = text.replace("--output_dir x\n", '--output_dir x --fsdp "hybrid_shard auto_wrap offload"\n')
+    imported = read(text, hosts=2)
+    assert imported.data["parallel"]["offload"] == {"parameters": "host"}
+    assert any("reduced once per step over replicas" in remark for remark in imported.remarks)
+
+
+def test_the_index_of_a_checkpoint_has_no_settings():
+    index = '{"metadata": {"total_size": 1}, "weight_map": {"lm_head.weight": "model-1.safetensors"}}'
+    with pytest.raises(ScenarioError, match="this is the index of a checkpoint"):
+        read(index, name="model.safetensors.index.json")

@@ -201,3 +201,43 @@ def test_replicas_of_shards_are_hybrid_sharding():
 def test_axolotl_recomputes_as_unsloth_does():
     imported = read("axolotl", changed(AXOLOTL, gradient_checkpointing="unsloth"))
     assert imported.data["parallel"]["recompute"] == {"layers": "all"}
+
+
+LAUNCHES = {
+    "own arguments": (
+        "FORCE_TORCHRUN=1 NNODES=2 NPROC_PER_NODE=8 llamafactory-cli train --stage sft "
+        "--model_name_or_path meta-llama/Meta-Llama-3-8B --finetuning_type full --cutoff_len 2048 "
+        "--per_device_train_batch_size 2 --gradient_accumulation_steps 8 --bf16 True "
+        "--deepspeed ds_z3_config.json\n"
+    ),
+    "a file and a change": (
+        "export NNODES=2\nexport NPROC_PER_NODE=8\n"
+        "llamafactory-cli train x.yaml per_device_train_batch_size=2\n"
+    ),
+}
+IN_FILE = """
+model_name_or_path: meta-llama/Meta-Llama-3-8B
+finetuning_type: full
+cutoff_len: 2048
+per_device_train_batch_size: 1
+gradient_accumulation_steps: 8
+bf16: true
+deepspeed: ds_z3_config.json
+"""
+
+
+@pytest.mark.parametrize("text", LAUNCHES.values(), ids=LAUNCHES)
+def test_a_script_that_starts_llama_factory(text):
+    given = UserAdditions("dgx-h100", referenced={"x.yaml": IN_FILE}.get)
+    data = translate_file(importer("llama-factory"), text, "run.sh", given).data
+    assert data["cluster"]["hosts"] == 2
+    assert data["model"] == {"use": "llama3-8b"}
+    assert data["training"]["global_batch"] == 2 * 8 * 16
+    assert data["parallel"]["optimizer_sharding"] == {"zero": 3}
+
+
+def test_a_file_that_a_script_names_must_be_there():
+    with pytest.raises(ScenarioError, match=r"x.yaml: the file that it names is not found"):
+        translate_file(
+            importer("llama-factory"), LAUNCHES["a file and a change"], "run.sh", UserAdditions("dgx-h100")
+        )
