@@ -45,12 +45,13 @@ class JobSpec(Section):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a user should know of failures: what of them is left out."""
+        """What a user should know of failures: what of them is left out, and which keys change nothing."""
         failures = bool(self.failures.causes or self.failures.events)
         rejoins = self.launch is not None and self.launch.recovery and failures
         policy = self.recovery.policy
-        again = f"job.launch.recovery is for policy restart: under policy {policy} all processes start again"
-        return (*((again,) if rejoins and policy != "restart" else ()), *self._gone_files)
+        again = f"job.launch.recovery is for policy restart: where {policy} starts processes, all start"
+        waits = (again,) if rejoins and policy != "restart" else ()
+        return (*waits, *self.recovery.remarks, *self._gone_files)
 
     @property
     def _gone_files(self) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ from simcluster.job.launch.start_costs import StartCostsSpec
 Method = Literal["dynamic", "msrun", "mpirun", "rank_table", "ms_operator", "torchrun"]
 SCHEDULED = ("dynamic", "msrun", "ms_operator")
 """Methods of the dynamic cluster: workers register at a scheduler."""
+Barriers = Literal["none", "ordered", "global"]
+"""Who waits behind a communicator that was created."""
 Port = Annotated[int, Field(ge=1024, le=65535)]
 """What a scheduler may listen on."""
 
@@ -104,12 +106,13 @@ class LaunchSpec(Section):
     free_devices: NonNegativeInt | None = None
     """Number of free devices that Kubernetes has for the job; by default as many as it needs."""
 
-    store: Literal["tcp", "redis"] = "tcp"
-    """The store through which processes of torchrun find each other."""
+    store: Literal["libuv", "tcp", "redis"] = "libuv"
+    """The store through which processes of torchrun find each other: PyTorch's own (libuv, its default since
+    2.4), its older one, which blocks for every request (tcp), or Redis."""
 
-    barriers: Literal["global", "ordered"] = "global"
-    """After a communicator has been created, a barrier of all processes (global), or of its members only
-    (ordered)."""
+    barriers: Barriers = "none"
+    """After a communicator has been created, no barrier (PyTorch since 2.1), one of its members only
+    (ordered), or one of all processes (global, as in older releases: hours on 10,000 devices)."""
 
     compile: bool | None = None
     """Whether graphs are compiled before the first step; by default they are with MindSpore's launchers."""

@@ -140,10 +140,14 @@ class RecoveryPlan:
 
 
 class RecoveryPolicy(ABC):
-    """What is done about a loss. ``is_exact``: training ends with the parameters that it would have had."""
+    """What is done about a loss. ``is_exact``: training ends with the parameters that it would have had.
+
+    ``keys``: the keys of ``job.recovery`` that this policy reads and some others do not.
+    """
 
     kind: ClassVar[str]
     is_exact: ClassVar[bool]
+    keys: ClassVar[tuple[str, ...]] = ()
     goes_on: ClassVar[bool] = False
     """Whether those who are left go on while the others come back."""
 

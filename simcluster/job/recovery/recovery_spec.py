@@ -67,8 +67,9 @@ class RecoverySpec(Section):
     scheduler, or else 40 s, the grace period of a Kubernetes node that is not ready (its docs)."""
 
     collective_timeout: Duration | None = None
-    """Timeout of a collective that never completes; if absent, 1836 s on Ascend (HCCL_EXEC_TIMEOUT), else 10
-    min, as of PyTorch's process groups since 2.2 and of Megatron-LM."""
+    """Timeout of a collective that never completes; if absent, 1836 s on Ascend (HCCL_EXEC_TIMEOUT),
+    elsewhere that of the framework profile, or 10 min, as of PyTorch's process groups since 2.2, Megatron-LM
+    and DeepSpeed."""
 
     retry: Duration = 30.0
     """Time until a transfer that is being retried is given up: NCCL_IB_TIMEOUT 20 (4.3 s) times 7 retries."""
@@ -96,8 +97,8 @@ class RecoverySpec(Section):
     for 10,000 GPUs). With the default of ``start`` this makes the 5 min of arXiv 2410.21680."""
 
     replica_copy: Duration = 10.0
-    """For policy replica: time to copy a device's state from another device; assumed: 30 GB at 25 GB/s take
-    1.2 s."""
+    """For policies replica and shrink: time to copy a device's state from another device; assumed: 30 GB at
+    25 GB/s take 1.2 s."""
 
     spares: NonNegativeInt | None = None
     """Number of spare hosts; if absent, one is always available."""
@@ -132,15 +133,30 @@ class RecoverySpec(Section):
                 path="policy",
                 hint=nearest(self.policy, policy_kinds()),
             )
-        if self.memory is not None and self.policy != "memory":
-            raise Refused("checkpoints in memory are for policy memory", path="memory")
-        if self.lost_server != "replace" and not self.made.goes_on:
-            raise Refused(
-                f"policy {self.policy} stops for a lost server: nobody takes its keys over",
-                path="lost_server",
-                hint="write policy: elastic, or leave it out",
-            )
         return self
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Which written keys change nothing: those of other policies, and repairs where spares never end.
+
+        They are not refused, so that one scenario can be run under every policy.
+        """
+        readers: dict[str, list[str]] = {}
+        for policy in policy_kinds().values():
+            for key in policy.keys:
+                readers.setdefault(key, []).append(policy.kind)
+        unread = (
+            f"job.recovery.{key} changes nothing under policy {self.policy}: "
+            f"it is for {' and '.join(policies)}"
+            for key, policies in readers.items()
+            if key in self.model_fields_set and self.policy not in policies
+        )
+        endless = (
+            f"job.recovery.{key} changes nothing without job.recovery.spares: there is always another host"
+            for key in ("repair", "repair_shape")
+            if key in self.model_fields_set and self.spares is None
+        )
+        return (*unread, *endless)
 
     @property
     def in_memory(self) -> MemorySaveSpec | None:

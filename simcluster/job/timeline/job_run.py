@@ -235,7 +235,8 @@ class _JobRun:
         if plan.lost_replicas > self.members.lost:
             gone = tuple(plan.lost_replicas - self.members.lost)
             started = sum(round(phase.seconds * NANOSECONDS) for phase in self.job.costs.processes)
-            self.members.will_come_back(Comeback(self._replaced_at(ready_ns) + started, gone))
+            back = self._replaced_at(ready_ns, asked_ns=self.detected_ns) + started
+            self.members.will_come_back(Comeback(back, gone))
             self.members.lost = plan.lost_replicas
         at = {StateSource.CHECKPOINT: trainer.durable, StateSource.MEMORY: trainer.in_memory}
         source = at.get(plan.source, samples)
@@ -278,7 +279,9 @@ class _JobRun:
         members, before = self.members, self.members.servers
         gone, servers = plan.lost_replicas - members.lost, plan.taken_over
         if gone or servers:
-            back = self._replaced_at(ready_ns) if replaces else trainer.now_ns
+            back = trainer.now_ns
+            if replaces:
+                back = self._replaced_at(ready_ns, asked_ns=back)
             back += waits * bool(servers) + self._joining_ns(rejoins, gone)
             comeback = Comeback(back, tuple(sorted(gone)), tuple(sorted(servers)), cause=incident.cause)
             members.will_come_back(comeback)
@@ -330,9 +333,9 @@ class _JobRun:
         for incident in self.members.take_postponed():
             self._change_members(incident)
 
-    def _replaced_at(self, ready_ns: int) -> int:
-        replace = round(self.job.costs.replace_s * NANOSECONDS)
-        return max(self.trainer.now_ns, ready_ns) + replace
+    def _replaced_at(self, ready_ns: int, *, asked_ns: int) -> int:
+        """When hosts are there that were asked for at a time, and free at another."""
+        return max(asked_ns, ready_ns) + round(self.job.costs.replace_s * NANOSECONDS)
 
     def _replace(self, incident: Incident) -> int:
         """Asks for hosts in place of those that are lost; when they are free."""
@@ -372,10 +375,12 @@ class _JobRun:
     ) -> Incident | None:
         """Goes through the phases of a recovery; the incident that cuts it, or None at its end."""
         costs = self.job.costs
-        stop = () if plan.others_wait else (JobPhase(STOP, costs.abort_s),)
-        for phase in (JobPhase(DETECT, detection_s), *stop):
-            if (again := self._pass(phase, cause)) is not None:
-                return again
+        if (again := self._pass(JobPhase(DETECT, detection_s), cause)) is not None:
+            return again
+        self.detected_ns = self.trainer.now_ns
+        stop = JobPhase(STOP, costs.abort_s)
+        if not plan.others_wait and (again := self._pass(stop, cause)) is not None:
+            return again
         wait = max(0, ready_ns - self.trainer.now_ns) / NANOSECONDS
         hosts = [JobPhase("wait for a host", wait), JobPhase(REPLACE, costs.replace_s)]
         for phase in (*(hosts if plan.waits_for_hosts and replaces else ()), *plan.phases):

@@ -31,9 +31,11 @@ def start_up_rows(start: RunDocument) -> list[tuple[str, str, str]]:
 
 
 def start_up_remarks(start: RunDocument) -> Iterator[str]:
-    """Why it fails, who is refused, what a dead worker costs, and how much of it is assumed."""
+    """Why it fails or takes too long, who is refused, what a dead worker costs, and how much is assumed."""
     if start["failure"]:
         yield start["failure"]
+    if doubt := start.get("doubt"):
+        yield doubt
     if refused := start["refused"]:
         were = "was" if refused == 1 else "were"
         yield f"{refused} worker{'s' * (refused != 1)} too many {were} refused"

@@ -286,7 +286,10 @@ def _collective_timeout(spec: JobSpec, built: BuiltScenario) -> float:
     if spec.recovery.collective_timeout is not None:
         return spec.recovery.collective_timeout
     kinds = {group.host.device.kind for group in built.cluster.groups}
-    return HCCL_TIMEOUT_S if kinds == {"ascend"} else NCCL_TIMEOUT_S
+    if kinds == {"ascend"}:
+        return HCCL_TIMEOUT_S
+    own = built.scenario.framework.collective_timeout
+    return NCCL_TIMEOUT_S if own is None else own
 
 
 def _detection_s(spec: JobSpec, collective_timeout: float) -> float:

@@ -65,6 +65,7 @@ def start_up_document(built: BuiltScenario) -> dict[str, Any] | None:
         "hosts": len(setting.hosts),
         "refused": timeline.refused,
         "failure": timeline.failure,
+        **({"doubt": timeline.doubt} if timeline.doubt else {}),
         "assumptions": [
             {"name": f"job.launch.costs.{name}", "value": f"{seconds:g} s", "source": why}
             for name, seconds, why in timeline.assumed

@@ -99,6 +99,12 @@ def test_workers_too_many(simcluster, plan):
     assert "1 worker too many was refused" in out
 
 
+def test_a_start_that_takes_implausibly_long_says_so(simcluster, plan):
+    late = ("--set", "job.launch.late=[{host: 1, by: 30 min}]", "--set", "job.launch.timeout=1 h")
+    assert "back within 15 min" in " ".join(simcluster("launch", "job.yaml", *late)[1].split())
+    assert "back within" not in simcluster("launch", "job.yaml")[1]
+
+
 def test_the_start_is_in_the_summary_and_the_result(simcluster, plan):
     assert "Start-up by msrun takes" in simcluster("run", "job.yaml")[1]
     result = json.loads(simcluster("run", "job.yaml", "--json", "-")[1])

@@ -143,6 +143,24 @@ def test_a_hang_is_found_by_the_time_out_of_the_devices_collectives():
         assert document(Scenario.of(data))["lost_s"]["hang"]["detect"] == pytest.approx(seconds), use
 
 
+@pytest.mark.parametrize(
+    ("framework", "use", "seconds"),
+    [
+        ("torchtitan", "dgx-h100", 100.0),  # was 600 s for all
+        ("fsdp", "dgx-h100", 600.0),
+        ("torchtitan", "atlas-800t-a2", 1836.0),
+        ({"use": "fsdp", "collective_timeout": "2 min"}, "dgx-h100", 120.0),
+    ],
+)
+def test_a_hang_is_found_by_the_time_out_of_the_framework(framework, use, seconds):
+    hang = {"events": [{"at": "10 min", "host": 1, "effect": "hang", "cause": "hang"}]}
+    data = scenario(job(failures=hang), mesh={"data": 8, "tensor": 2}).spec.model_dump(
+        mode="json", exclude_unset=True
+    )
+    data |= {"cluster": {"use": use, "hosts": 2}, "framework": framework}
+    assert document(Scenario.of(data))["lost_s"]["hang"]["detect"] == pytest.approx(seconds)
+
+
 def test_a_host_that_hangs_is_replaced_if_that_is_written():
     """It was kept, whatever was written."""
     hang = {"at": "10 min", "host": 1, "effect": "hang", "cause": "hang"}
@@ -183,6 +201,53 @@ def test_the_others_wait_for_a_worker_of_a_dynamic_cluster():
     memory = {**recovery, "policy": "memory"}
     (said,) = scenario(job(failures=lost, launch=launch, recovery=memory)).spec.job.remarks
     assert "where memory starts processes, all start" in said
+
+
+COSTS = {
+    "queue": "1 min",
+    "swap": "1 s",
+    "replica_copy": "1 s",
+    "memory": {"every": 2},
+    "lost_server": "take_over",
+}
+"""What only some policies read."""
+
+
+@pytest.mark.parametrize(
+    ("policy", "read"),
+    [
+        ("restart", ()),
+        ("relocate", ("queue",)),
+        ("spare", ("swap",)),
+        ("replica", ("replica_copy",)),
+        ("shrink", ("replica_copy",)),
+        ("memory", ("memory",)),
+        ("elastic", ("lost_server",)),
+    ],
+)
+def test_keys_of_other_policies_are_told(policy, read):
+    """Some were refused, others did nothing without a word; a sweep over policies writes all of them."""
+    recovery = {"policy": policy, "checkpoint": CHECKPOINT, "spares": 4, "repair": "1 h", **COSTS}
+    remarks = scenario(job(recovery=recovery)).spec.job.remarks
+    told = {remark.split()[0].removeprefix("job.recovery.") for remark in remarks}
+    assert told == COSTS.keys() - set(read)
+    assert all(f"under policy {policy}: it is for " in remark for remark in remarks)
+
+
+def test_a_repair_of_hosts_that_are_always_there_is_told():
+    (said,) = scenario(job(recovery={"checkpoint": CHECKPOINT, "repair": "1 h"})).spec.job.remarks
+    assert said.startswith("job.recovery.repair changes nothing without job.recovery.spares")
+    assert not scenario(job()).spec.job.remarks
+
+
+def test_what_changes_nothing_is_in_the_notes_and_changes_nothing():
+    lost = {"events": [{"at": "10 min", "host": 1, "cause": "lost"}]}
+    plain, written = (
+        simulate(scenario(job(recovery={"checkpoint": CHECKPOINT, **more}, failures=lost))).documents
+        for more in ({}, COSTS)
+    )
+    assert plain["job"] == written["job"]
+    assert len(set(written["plan"]["notes"]) - set(plain["plan"]["notes"])) == len(COSTS)
 
 
 @pytest.mark.parametrize("policy", ["restart", "replica", "spare", "memory", "relocate", "shrink"])
@@ -302,7 +367,6 @@ def test_impossible_jobs_are_refused(written, changes, message):
     [
         ({"failures": "lama3"}, "unknown failure preset 'lama3'"),
         ({"recovery": "restrat"}, "unknown recovery policy 'restrat'; did you mean 'restart'"),
-        ({"recovery": {"memory": {"every": 2}}}, "are for policy memory"),
         ({"failures": {"causes": [{"cause": "a", "component": "device"}]}}, "how often"),
         ({"failures": {"causes": [DEVICE | {"law": "weibull"}]}}, "a weibull law needs one"),
         ({"failures": {"causes": [DEVICE | {"shape": 0.7}]}}, "an exponential law has none"),

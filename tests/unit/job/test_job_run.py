@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcluster.errors import PlanError
-from simcluster.job import SaveRhythm, StepSummary, Survivors, expected_wall_time
+from simcluster.job import JobPhase, SaveRhythm, StartUp, StepSummary, Survivors, expected_wall_time
 from simcluster.job.failures import FailureEffect, Incident, Lognormal, PlannedMaintenance
 from simcluster.job.figures import figures_of_job, goodput_of
 from simcluster.job.timeline import JobLedger, Trainer
@@ -123,15 +123,25 @@ def test_hosts_keep_copies_as_gemini_places_them():
 
 
 def test_a_shrunk_job_goes_on_and_grows_back():
-    record = ran(job(60, policy="shrink"), [stop(247)])
+    record = ran(job(60, policy="shrink", replace_s=14.0), [stop(247)])
     paces = [(each.step_ns // SECOND, each.samples) for each in record.ledger.intervals]
     assert paces == [(10, 100), (10, 75), (10, 100)]
     assert record.recoveries[0].lost_samples == 0
     assert seconds(record, "grow back") == 1
     assert seconds(record, "slower steps") > 0
-    # Without it from 247 + 40 + 10 + 5 s on; its host is there 15 s later, its process 20 s after that.
+    # Without it from 247 + 40 + 10 + 5 s on. Its host is asked for when the loss is detected, at 287 s, and
+    # there 14 s later, its process 20 s after that: in the second step.
     less = record.ledger.intervals[1]
-    assert (less.start_ns, less.end_ns) == (302 * SECOND, 342 * SECOND)
+    assert (less.start_ns, less.end_ns) == (302 * SECOND, 322 * SECOND)
+
+
+def test_a_host_that_is_there_before_the_others_go_on_is_taken_in_at_once():
+    """It was asked for only when these went on: 65 s of communicators later."""
+    start = StartUp((JobPhase("start", 20.0), JobPhase("communicators", 65.0)))
+    record = ran(job(60, policy="shrink", start=start), [stop(247)])
+    less = [each for each in record.ledger.intervals if each.samples == 75]
+    assert sum(each.end_ns - each.start_ns for each in less) <= 10 * SECOND
+    assert seconds(record, "grow back") == 1
 
 
 def test_a_job_that_moves_leaves_slow_devices_behind():

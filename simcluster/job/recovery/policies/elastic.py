@@ -21,6 +21,7 @@ class Elastic(RecoveryPolicy):
 
     kind: ClassVar[str] = "elastic"
     is_exact: ClassVar[bool] = False
+    keys: ClassVar[tuple[str, ...]] = ("lost_server",)
     goes_on: ClassVar[bool] = True
 
     def refusal(self, survivors: Survivors, num_spares: int | None) -> str:

@@ -17,6 +17,7 @@ class Memory(RecoveryPolicy):
 
     kind: ClassVar[str] = "memory"
     is_exact: ClassVar[bool] = True
+    keys: ClassVar[tuple[str, ...]] = ("memory",)
 
     def refusal(self, survivors: Survivors, num_spares: int | None) -> str:
         """There must be a host for every copy."""

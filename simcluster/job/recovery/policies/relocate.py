@@ -17,6 +17,7 @@ class Relocate(RecoveryPolicy):
 
     kind: ClassVar[str] = "relocate"
     is_exact: ClassVar[bool] = True
+    keys: ClassVar[tuple[str, ...]] = ("queue",)
 
     def refusal(self, survivors: Survivors, num_spares: int | None) -> str:
         """There must be as many other hosts as the job has."""

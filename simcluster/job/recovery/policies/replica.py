@@ -19,6 +19,7 @@ class Replica(RecoveryPolicy):
 
     kind: ClassVar[str] = "replica"
     is_exact: ClassVar[bool] = True
+    keys: ClassVar[tuple[str, ...]] = ("replica_copy",)
 
     def refusal(self, survivors: Survivors, num_spares: int | None) -> str:
         """Where slices are held by one host only, as under ZeRO or FSDP, there is nothing to copy from."""

@@ -19,6 +19,7 @@ class Shrink(RecoveryPolicy):
 
     kind: ClassVar[str] = "shrink"
     is_exact: ClassVar[bool] = False
+    keys: ClassVar[tuple[str, ...]] = ("replica_copy",)
 
     def refusal(self, survivors: Survivors, num_spares: int | None) -> str:
         """There must be a second replica of the data."""

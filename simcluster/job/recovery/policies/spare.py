@@ -18,6 +18,7 @@ class Spare(RecoveryPolicy):
 
     kind: ClassVar[str] = "spare"
     is_exact: ClassVar[bool] = True
+    keys: ClassVar[tuple[str, ...]] = ("swap",)
 
     def refusal(self, survivors: Survivors, num_spares: int | None) -> str:
         """There must be some."""

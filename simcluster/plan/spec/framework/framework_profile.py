@@ -152,6 +152,11 @@ class FrameworkProfile(CatalogSection):
     collective_call: Annotated[Duration | None, Phrase("{} of host time per collective".format)] = None
     """Host time per collective call, a lower bound on the collective's time; not counted if absent."""
 
+    collective_timeout: Annotated[Duration | None, Phrase("collectives time out after {}".format)] = None
+    """Time after which a collective that never completes is given up, on other devices than Ascend, whose
+    HCCL has its own; if absent, 10 min, PyTorch's default for NCCL. ``job.recovery.collective_timeout``
+    wins."""
+
     step_overhead: Annotated[Duration | None, Phrase("devices wait {} for the host once per step".format)] = (
         None
     )
