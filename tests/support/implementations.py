@@ -81,7 +81,7 @@ def assert_same_program(ours, theirs):
     assert ours.part.codes.keys() == theirs.part.codes.keys()
     for a, b in zip(ours.part.streams, theirs.part.streams, strict=True):
         assert a.name == b.name
-        for column in ("execution", "which", "kinds"):
+        for column in ("execution", "kind_of", "kinds"):
             assert np.array_equal(getattr(a, column), getattr(b, column)), (a.name, column)
     for column in ("first_wait", "awaited"):
         assert np.array_equal(getattr(ours.part, column), getattr(theirs.part, column)), column

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from copy import deepcopy
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from simcluster.scenario import Scenario
 from simcluster.simulation import build_scenario
 from simcluster.simulation.recording import record_run
 from simcluster.values import Replay, SeededData
+from simcluster.values.recorded_values import RecordedValues
 
 IN, HIDDEN, CLASSES, BATCH = 12, 8, 4, 16
 UP = {"op": "matmul", "left": ["batch", "in"], "rights": [["in", "out"]], "results": [["batch", "out"]]}
@@ -116,18 +118,6 @@ def data_parallel(ways: int, *, mean: bool = True, group: str = "world") -> dict
     }
 
 
-class Recorder(Replay):
-    """A replay that remembers what every rank made, by the name of the value."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.made: defaultdict[str, dict[int, np.ndarray]] = defaultdict(dict)
-
-    def _note(self, event: Any, index: int, array: np.ndarray) -> None:
-        super()._note(event, index, array)
-        self.made[event.code.slots[index].name].setdefault(event.rank, array)
-
-
 class Given(SeededData):
     """A source whose feeds are given, a tensor of all ranks each."""
 
@@ -145,6 +135,13 @@ def arrays(which: Scenario, feeds: dict[str, np.ndarray]) -> dict[str, dict[int,
     parts = [program.part_of(rank) for rank in classes.representatives]
     source = Given(0, np.dtype("float64"))
     object.__setattr__(source, "feeds", feeds)
-    replay = Recorder(program, record_run(program, parts, timing.classes).table(), source)
-    replay.run()
-    return dict(replay.made)
+    made: defaultdict[str, dict[int, np.ndarray]] = defaultdict(dict)
+    record = RecordedValues.record_written
+
+    def remember(recorded: RecordedValues, event: Any, index: int, array: np.ndarray) -> None:
+        record(recorded, event, index, array)
+        made[event.code.slots[index].name].setdefault(event.rank, array)
+
+    with patch.object(RecordedValues, "record_written", remember):
+        Replay(program, record_run(program, parts, timing.classes).table(), source).run()
+    return dict(made)
