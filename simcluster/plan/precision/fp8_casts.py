@@ -15,10 +15,13 @@ def repeat_casts(graph: Graph, *, transposed_behind: bool = False) -> Graph:
 
     A redistributed tensor lives only inside its phase, and so does a cast of it: the tensor before the
     redistribution is saved, as without fp8. What an all-to-all moved is no larger than before, so it is saved
-    and not sent again.
+    and not sent again, nor a second time for its transposed copy. With ``transposed_behind`` neither is what
+    is gathered.
     """
-    if transposed_behind:
-        graph = graph.with_blocks({name: _Transposing(block).run() for name, block in graph.blocks.items()})
+    travelling = {MovementKind.ALL_TO_ALL, *([MovementKind.ALL_GATHER] if transposed_behind else [])}
+    graph = graph.with_blocks(
+        {name: _Transposing(block, travelling).run() for name, block in graph.blocks.items()}
+    )
     return graph.with_blocks(
         {name: _gathered_at_once(_late(_repeated(block))) for name, block in graph.blocks.items()}
     )
@@ -26,17 +29,20 @@ def repeat_casts(graph: Graph, *, transposed_behind: bool = False) -> Graph:
 
 @dataclass
 class _Transposing:
-    """Sends one fp8 copy of what is gathered, and makes the transposed one of it where it arrives.
+    """Sends one fp8 copy by the movements of these kinds, and makes the transposed one where it arrives.
 
-    So does Transformer Engine on Hopper, whose matrix units take one layout of operands: it keeps and gathers
-    the copy that the forward reads, and transposes the gathered one by a kernel (``_all_gather_fp8``, from
-    memory).
+    So does Transformer Engine with what it gathers on Hopper, whose matrix units take one layout of operands:
+    it keeps and gathers the copy that the forward reads, and transposes the gathered one by a kernel
+    (``_all_gather_fp8``, from memory). So does DeepSeek-V3 with the tokens of experts: what was dispatched in
+    fp8 is kept, and in the backward read, transposed and written once more (arXiv 2412.19437, section 3.5.2,
+    from memory).
     """
 
     block: Block
+    kinds: Collection[MovementKind]
 
     def run(self) -> Block:
-        """The block with transposes behind its gathers."""
+        """The block with transposes behind its movements."""
         self.values = dict(self.block.values)
         self.nodes = list(self.block.nodes)
         for cast in self.block.nodes:
@@ -45,47 +51,76 @@ class _Transposing:
         return replace(self.block, nodes=tuple(self.nodes), values=self.values)
 
     def _one_copy(self, cast: Node) -> None:
-        """A cast of which both copies are gathered, if they are."""
+        """A cast of which both copies travel, if they do."""
         plain, transposed = cast.outputs
-        readers = {copy: [node for node in self.nodes if copy in node.inputs] for copy in cast.outputs}
-        if not all(_is_gather(node) for nodes in readers.values() for node in nodes):
+        if not all(self._moves(node) for copy in cast.outputs for node in self._readers(copy)):
             return
+        for first in self._readers(transposed):
+            hops = self._hops(first)
+            at = self.nodes.index(hops[-1])
+            self.nodes[at : at + 1] = self._transposed(cast, hops)
+            self.nodes = [node for node in self.nodes if node not in hops]
+            for hop in hops[:-1]:
+                del self.values[hop.outputs[0]]
         self.nodes[self.nodes.index(cast)] = _with_outputs(cast, (plain,))
         del self.values[transposed]
-        for gather in readers[transposed]:
-            self.nodes[self.nodes.index(gather) : self.nodes.index(gather) + 1] = self._transposed(
-                cast, gather, readers[plain]
-            )
 
-    def _transposed(self, cast: Node, gather: Node, others: Sequence[Node]) -> list[Node]:
-        """What takes the place of the gather of a transposed copy."""
-        (out,) = gather.outputs
+    def _hops(self, first: Node) -> list[Node]:
+        """A movement and those behind it, as long as nothing else reads what arrives."""
+        hops = [first]
+        while len(behind := self._readers(hops[-1].outputs[0])) == 1 and self._moves(behind[0]):
+            hops += behind
+        return hops
+
+    def _transposed(self, cast: Node, hops: Sequence[Node]) -> list[Node]:
+        """What takes the place of the movements of a transposed copy."""
+        made: list[Node] = []
+        value = cast.outputs[0]
+        for hop in hops:
+            same = self._same(value, hop)
+            if same is None:
+                arrived = f"{hop.outputs[0]}.before"
+                self.values[arrived] = self.values[hop.outputs[0]]
+                same = replace(hop, name=arrived, inputs=(value,), outputs=(arrived,))
+                made.append(same)
+            (value,) = same.outputs
+        (out,) = hops[-1].outputs
         layout = self.values[out].layout
         assert layout is not None and isinstance(cast.operator, Fp8Cast)
-        here = (
-            node
-            for node in others
-            if node.phase is gather.phase and self.values[node.outputs[0]].layout == layout
-        )
-        same = next(here, None)
-        made = []
-        if same is None:
-            arrived = f"{out}.before"
-            self.values[arrived] = self.values[out]
-            same = replace(gather, name=arrived, inputs=cast.outputs[:1], outputs=(arrived,))
-            made.append(same)
         labels = cast.operator.labels
         strategy = Strategy.of(dict(zip(labels, layout.dims, strict=True)))
-        transpose = Fp8Transpose(labels)
-        name = f"{out}.transpose"
-        made.append(
-            Node(name, transpose, same.outputs, (out,), gather.phase, origin=cast.source, strategy=strategy)
+        name, phase = f"{out}.transpose", hops[-1].phase
+        transpose = Node(
+            name, Fp8Transpose(labels), (value,), (out,), phase, origin=cast.source, strategy=strategy
         )
-        return made
+        return [*made, transpose]
+
+    def _same(self, value: str, hop: Node) -> Node | None:
+        """The movement of the plain copy that brings it where the transposed one is needed: in the same
+        phase, or in the forward if what arrives is kept.
+        """
+        layout = self.values[hop.outputs[0]].layout
+        kept = _is_a(hop, MovementKind.ALL_TO_ALL)
+        return next(
+            (
+                node
+                for node in self._readers(value)
+                if self._moves(node)
+                and (node.phase is hop.phase or (kept and node.phase is Phase.FORWARD))
+                and self.values[node.outputs[0]].layout == layout
+            ),
+            None,
+        )
+
+    def _readers(self, value: str) -> list[Node]:
+        return [node for node in self.nodes if value in node.inputs]
+
+    def _moves(self, node: Node) -> bool:
+        return _is_a(node, *self.kinds)
 
 
-def _is_gather(node: Node) -> bool:
-    return isinstance(node.operator, Movement) and node.operator.kind is MovementKind.ALL_GATHER
+def _is_a(node: Node, *kinds: MovementKind) -> bool:
+    return isinstance(node.operator, Movement) and node.operator.kind in kinds
 
 
 def _gathered_at_once(block: Block) -> Block:
@@ -99,7 +134,9 @@ def _gathered_at_once(block: Block) -> Block:
     for cast in block.phase(Phase.BACKWARD):
         if not isinstance(cast.operator, Fp8Cast) or len(cast.outputs) == 1:
             continue
-        gathers = [node for node in nodes if _is_gather(node) and node.inputs[0] in cast.outputs]
+        gathers = [
+            node for node in nodes if _is_a(node, MovementKind.ALL_GATHER) and node.inputs[0] in cast.outputs
+        ]
         if len(gathers) > 1:
             nodes = [node for node in nodes if node not in gathers[1:]]
             place = nodes.index(gathers[0])
@@ -112,10 +149,7 @@ def _late(block: Block) -> Block:
     what does not need it runs beside the exchange, as experts that all tokens use do.
     """
     arriving = {
-        value
-        for node in block.nodes
-        if isinstance(node.operator, Movement) and node.operator.kind is MovementKind.ALL_TO_ALL
-        for value in node.outputs
+        value for node in block.nodes if _is_a(node, MovementKind.ALL_TO_ALL) for value in node.outputs
     }
     late = [node for node in block.nodes if isinstance(node.operator, Fp8Cast) and node.inputs[0] in arriving]
     if not late:

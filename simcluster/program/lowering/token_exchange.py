@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from simcluster.model import Node, Operator, TensorType, Value
+from simcluster.model import Fp8Cast, Node, Operator, TensorType, Value
 from simcluster.work import Work
 
 _MOVING = ("dispatch", "combine")
@@ -15,11 +15,14 @@ _MOVING = ("dispatch", "combine")
 def exchanged_choices(nodes: Iterable[Node], values: Mapping[str, Value]) -> dict[str, tuple[int, int]]:
     """Value -> (experts, experts that a token chooses): what is in slots of experts, as tokens come.
 
-    Dispatch makes such values, combine reads them; those with places that are padded travel whole.
+    Dispatch makes such values, combine reads them; those with places that are padded travel whole. Narrow
+    copies of them, which are cast to be sent, hold the same rows.
     """
     exchanged: dict[str, tuple[int, int]] = {}
     for node in nodes:
         operator = node.operator
+        if isinstance(operator, Fp8Cast) and (choices := exchanged.get(node.inputs[0])) is not None:
+            exchanged |= dict.fromkeys(node.outputs, choices)
         if not isinstance(operator, Operator) or operator.kind not in _MOVING or not operator.ragged():
             continue
         slotted = node.outputs[0] if operator.kind == "dispatch" else node.inputs[0]

@@ -135,18 +135,33 @@ def test_folded_is_unfolded(name):
         assert sent == pytest.approx(two["communication_bytes"][axis])
 
 
+@pytest.mark.parametrize(
+    ("precision", "name", "width"),
+    [
+        ("bf16", "mlp.dispatch.all_to_all", 2),
+        (
+            {"matmul": "fp8", "fp8": {"communication": "fp8"}},
+            "mlp.dispatch.out.cast.all_to_all",
+            1,
+        ),
+    ],
+    ids=["bf16", "fp8"],
+)
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_tokens_that_are_sent_once_cross_the_network_once_to_each_host(ranks):
+def test_tokens_that_are_sent_once_cross_the_network_once_to_each_host(ranks, precision, name, width):
     """Two ranks are one host, four are two."""
-    framework = {"use": "megatron-core", "expert_exchange": "once_per_rank"}
-    built = build_scenario(scenario({"expert": ranks}, {"framework": framework}))
+    more = {
+        "framework": {"use": "megatron-core", "expert_exchange": "once_per_rank"},
+        "training": {"precision": precision},
+    }
+    built = build_scenario(scenario({"expert": ranks}, more))
     (sent,) = {
         instruction.num_bytes
         for code in built.program.codes
         for instruction in code.instructions
-        if instruction.name == "mlp.dispatch.all_to_all"
+        if instruction.name == name
     }
-    assert sent == round(2 * 32 * 64 * 2 * share_sent_once(8, 2, 2))
+    assert sent == round(2 * 32 * 64 * width * share_sent_once(8, 2, 2))
 
 
 def exchanges(program):

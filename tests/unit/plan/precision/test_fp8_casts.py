@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcluster.layout import Movement
+from simcluster.layout import Movement, MovementKind
 from simcluster.model import Phase, Role
 from simcluster.model.operators.cast import Cast
 from simcluster.model.operators.fp8 import Fp8Cast, Fp8Transpose
@@ -13,6 +13,7 @@ from simcluster.plan.precision.fp8_matmuls import Fp8Plan, quantise
 from simcluster.work import DType
 from tests.support import pass_graphs
 from tests.support.fp8_plans import FP8, casts, plan
+from tests.support.scenarios import TINY
 
 GATHERED = ["mlp.norm.out", "attention.norm.out"]
 """What sequence parallelism gathers in forward."""
@@ -87,6 +88,53 @@ def test_one_copy_of_what_is_gathered_travels_and_is_transposed_where_it_arrives
         (reader,) = [other for other in blocks[2].nodes if node.outputs[0] in other.inputs]
         assert reader.name.endswith("wgrad")
         assert blocks[2].values[node.outputs[0]].layout == blocks[1].values[node.outputs[0]].layout
+
+
+@pytest.mark.parametrize("matmul", ["fp8", "mxfp8"])
+@pytest.mark.parametrize(
+    ("mesh", "more", "axes"),
+    [
+        ({"expert": 2}, {}, 1),
+        ({"expert": 2, "tensor": 2}, {"recipe": "megatron_sp"}, 1),
+        (
+            {"expert": 2, "tensor": 2},
+            {
+                "recipe": "megatron_sp",
+                "strategies": [{"match": "*.experts.*", "split": {"experts": ["expert", "tensor"]}}],
+            },
+            2,
+        ),
+    ],
+    ids=["whole experts", "split experts", "experts over both axes"],
+)
+def test_tokens_of_experts_are_exchanged_in_one_copy_and_transposed_where_they_arrive(
+    mesh, more, axes, matmul
+):
+    """Tokens in the forward, and in the backward the gradients that go back to the experts."""
+    block = plan(
+        mesh,
+        precision={"compute": "bf16", "matmul": matmul, "fp8": {"communication": "fp8"}},
+        host="dgx-b200" if matmul == "mxfp8" else "dgx-h100",
+        model=TINY | {"experts": {"count": 4, "top_k": 2, "ffn": 64}},
+        framework={"fp8_transposes": True},
+        **more,
+    ).graph.blocks["mixture"]
+    sent = [
+        node.phase
+        for node in block.nodes
+        if isinstance(node.operator, Movement)
+        and node.operator.kind is MovementKind.ALL_TO_ALL
+        and block.values[node.inputs[0]].type.dtype.bits == 8
+    ]
+    assert sent == [Phase.FORWARD] * axes + [Phase.BACKWARD] * axes
+    made = {node.outputs[0] for node in block.nodes if isinstance(node.operator, Fp8Transpose)}
+    for product in ("mlp.experts.up.wgrad", "mlp.experts.down.wgrad"):
+        sources = [source(block, value) for value in block.node(product).inputs]
+        assert not made.isdisjoint(sources)
+    order = {value: at for at, node in enumerate(block.nodes) for value in node.outputs}
+    for node in block.nodes:
+        if isinstance(node.operator, Fp8Transpose):
+            assert order[node.inputs[0]] < order[node.outputs[0]]
 
 
 def _gathers_fp8(block, node):
