@@ -11,6 +11,7 @@ from simcluster.scenario import Scenario
 from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
 from simcluster.tuning.knobs.mesh_axes import doubled, halved, shared_gradients
 from simcluster.tuning.knobs.present_run import PresentRun
+from simcluster.tuning.knobs.tensor_collectives import exposed_tensor
 
 EXPOSED_EXPERT = 0.05
 """The share of a step from which on exposed communication of tokens is worth a change."""
@@ -62,6 +63,36 @@ class LessExpertParallelismKnob(Knob):
             return ""
         return (
             f"{units.percent(share)} of the step is exposed communication of {ways} ranks that share experts"
+        )
+
+
+class WholeExpertsKnob(Knob):
+    """Experts over the ranks of the tensor axis too, instead of parts of each on all of them."""
+
+    kind = "whole experts"
+    serves = frozenset({KnobPurpose.SPEED})
+    about = "tensor"
+    source = "--expert-tensor-parallel-size 1 of Megatron-Core, --moe-tp-extend-ep of MindSpeed-LLM"
+    of_training = True
+
+    def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
+        """Split over both axes, where the experts divide and no operator is configured."""
+        sizes, experts = scenario.spec.parallel.sizes, _num_experts(scenario)
+        tensor = sizes.get("tensor", 1)
+        if tensor == 1 or not experts or scenario.spec.parallel.strategies:
+            return
+        axes = [axis for axis in ("expert", "tensor") if sizes.get(axis, 1) > 1]
+        if experts % (tensor * sizes.get("expert", 1)) == 0:
+            split = f"{{experts: [{', '.join(axes)}]}}"
+            yield (("parallel.strategies", f'[{{match: "*layers.*.mlp.experts.*", split: {split}}}]'),)
+
+    def reason(self, present: PresentRun) -> str:
+        """Parts of experts read the tokens of all ranks, which are gathered behind their exchange."""
+        why = exposed_tensor(present)
+        return (
+            f"{why}; parts of an expert need all its tokens gathered, whole ones do not"
+            if why and _num_experts(present.scenario)
+            else ""
         )
 
 

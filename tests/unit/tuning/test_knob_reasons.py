@@ -89,6 +89,10 @@ RULES = {
         {"exposed": {"expert": 0.1}, "parallel": SHARED_EXPERTS, "model": EXPERTS},
         {"exposed": {"expert": 0.01}, "parallel": SHARED_EXPERTS, "model": EXPERTS},
     ),
+    "whole experts": (
+        {"exposed": {"tensor": 0.2}, "model": EXPERTS},
+        {"exposed": {"tensor": 0.2}},
+    ),
     "uneven stages": (
         {"parallel": {"mesh": {"pipeline": 4, "data": 4}}, "compute_s": 8.0, "compute_s_max": 8.5},
         {"parallel": {"mesh": {"pipeline": 4, "data": 4}}, "compute_s": 8.0, "compute_s_max": 8.1},
@@ -155,6 +159,28 @@ def test_halves_keep_the_number_of_ranks():
         ("parallel.mesh", "{pipeline: 2, data: 4, tensor: 2}"),
         ("parallel.mesh", "{pipeline: 4, data: 2, tensor: 2}"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("mesh", "axes"),
+    [({"data": 4, "tensor": 4}, "[tensor]"), ({"expert": 2, "tensor": 4}, "[expert, tensor]")],
+)
+def test_whole_experts_are_over_all_ranks_that_shared_one(mesh, axes):
+    figures = {"parallel": {"mesh": mesh}, "exposed": {"tensor": 0.2}, "model": EXPERTS}
+    (turn,) = reasons(**figures)["whole experts"].knob.turns
+    assert turn == (
+        ("parallel.strategies", f'[{{match: "*layers.*.mlp.experts.*", split: {{experts: {axes}}}}}]'),
+    )
+
+
+@pytest.mark.parametrize(
+    "parallel",
+    [{"mesh": {"expert": 4, "tensor": 4}}, {"mesh": {"data": 4, "tensor": 4}, "strategies": [WIDE]}],
+    ids=["too few experts", "operators configured"],
+)
+def test_experts_that_cannot_be_whole_stay_in_parts(parallel):
+    figures = {"parallel": parallel, "exposed": {"tensor": 0.2}, "model": EXPERTS}
+    assert "whole experts" not in reasons(**figures)
 
 
 def test_a_new_axis_stands_where_it_belongs():
