@@ -109,6 +109,32 @@ def test_the_same_silicon_has_one_clock_under_the_load_of_a_step(name):
     assert load_host(name).device.gemm.sustained == load_host("dgx-h100").device.gemm.sustained
 
 
+@pytest.mark.parametrize("name", ["dgx-h100", "dgx-h200", "hgx-h800", "hgx-h20", "gaudi-2-8"])
+def test_a_whole_step_runs_at_a_lower_clock_than_single_kernels(name):
+    single = load_device(str(HostSpec.load(name).device.use)).gemm.sustained
+    assert load_host(name).device.gemm.sustained / single == pytest.approx(0.85, abs=0.025)
+
+
+def test_a_part_that_multiplies_slower_loses_less_to_all_else():
+    """Multiprocessors of the H20 multiply at a quarter of the H100's rate and do all else as fast."""
+    slow, fast = load_device("h20-sxm"), load_device("h100-sxm")
+    bf16 = DType.BF16
+    pace = (slow.peak[bf16] / slow.gemm.units) / (fast.peak[bf16] / fast.gemm.units)
+    assert pace == pytest.approx(0.253, abs=0.001)
+    assert slow.gemm.traffic == pytest.approx(fast.gemm.traffic / 4)
+    assert slow.gemm.ramp == pytest.approx(fast.gemm.ramp / 4)
+    for (dim, share), (_, other) in zip(slow.attention.forward, fast.attention.forward, strict=True):
+        for keys in (512, 1024, 2048, 4096, 8192, 16384, 65536):
+            expected = 1 / (1 + pace * max(0, 1 / other.at(keys) - 1 / fast.gemm.sustained))
+            assert share.at(keys) == pytest.approx(min(0.94, expected), abs=0.001), (dim, keys)
+
+
+def test_attention_on_h20_is_near_what_is_measured():
+    """532 us with cuDNN and 545 with FA3 (flash-attention issue 1310)."""
+    seconds = load_device("h20-sxm").kernel_time(attention(DType.BF16, 2, 16, 2048, 128, False, False))
+    assert seconds == pytest.approx(538e-6, rel=0.1)
+
+
 MEASURED_BETWEEN = ("jean-zay-a100", "dgx-spark")
 """Hosts whose shares of the network are measurements of their own."""
 
