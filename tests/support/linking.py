@@ -10,7 +10,7 @@ from simcluster.program import COMPUTE, SENDER_OF, TRANSFER_STREAMS, record_prod
 def kernel_durations(timing):
     """Nanoseconds of the entries of a class's kernels that nothing slows."""
     (different, which), segments = timing.group.group.kernels(), timing.part.segments
-    return segments.durations(different[which[timing.column]])[segments.which]
+    return segments.durations(different[which[timing.column]])[segments.segment_of]
 
 
 def linked_one_by_one(program, part, codes, steps):
