@@ -42,8 +42,8 @@ def profile_says(facts: Facts, path: str) -> object:
     name = written.get("use") if isinstance(written, Mapping) else written  # a profile with changes
     if name not in FrameworkSpec.entries():
         return None
-    changed = isinstance(written, Mapping)
-    switch: object = validate_data(dict(written), FrameworkSpec) if changed else FrameworkSpec.load(name)
+    changed = dict(written) if isinstance(written, Mapping) else {"use": name}
+    switch: object = validate_data(changed, FrameworkSpec)
     for key in path.split("."):
         switch = getattr(switch, key, None)
     return switch.value if isinstance(switch, Enum) else switch
