@@ -60,6 +60,6 @@ def test_lines_that_wrap_keep_their_indent():
     cell = "parallel.mesh={pipeline: 8, data: 8}\n  parallel.schedule={kind: 1f1b, stages: auto}"
     columns, row = [Column(wraps=True), "why"], [cell, "more stages, and fewer ranks"]
     found = [line.rstrip() for line in lines(columns, [row], width=58)][1:]
-    assert found[0].startswith("parallel.mesh={pipeline: 8,  more")
+    assert found[0].split("  ")[0] == "parallel.mesh={pipeline: 8,"
     assert found[1] == "data: 8}"
     assert found[2:4] == ["  parallel.schedule={kind:", "  1f1b, stages: auto}"]
