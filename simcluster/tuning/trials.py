@@ -13,8 +13,7 @@ from simcluster.errors import SimclusterError
 from simcluster.plan import Plan
 from simcluster.scenario import Scenario
 from simcluster.trace import Run
-from simcluster.tuning.knobs import Changes
-from simcluster.tuning.knobs.adapted_stages import AUTO
+from simcluster.tuning.knobs import AUTO, Changes
 from simcluster.tuning.trial_run import TrialRun
 
 Choice = TypeVar("Choice", bound=Hashable)

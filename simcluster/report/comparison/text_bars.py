@@ -109,7 +109,7 @@ def describe_trade(trade: Trade, first: Side) -> Iterator[RenderableType]:
 def _differences(comparison: Comparison, details: bool) -> Iterator[Sequence[Cell]]:
     for label, own in comparison.differences:
         for side, listed in zip(comparison.sides, own, strict=True):
-            number = len(listed.split("; "))
+            number = listed.count("; ") + 1
             counted = label == "framework" and number > 1 and not details
             text = f"{side.documents['plan']['framework']} makes {number} changes of its own; -v lists them"
             text = text if counted else listed

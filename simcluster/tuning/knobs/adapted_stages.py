@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import re
+import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -16,7 +16,7 @@ from simcluster.tuning.knobs.knob import Changes
 
 AUTO = "auto"
 """What a schedule says in place of layers listed by stage: they are divided anew."""
-_WORD = re.compile(r"\w+")
+_PLAIN = {*string.ascii_letters, *string.digits, "_"}
 _SEPARATE = ("stages", "p2p")
 """Keys that all kinds of schedules take."""
 
@@ -75,11 +75,14 @@ def _text(entries: Mapping[str, Any]) -> str:
     """Entries as YAML: a mapping, or the kind where that is all; words stand without quotes."""
     if [*entries] == ["kind"]:
         return str(entries["kind"])
-    words = (
-        f"{name}: {value if isinstance(value, str) and _WORD.fullmatch(value) else json.dumps(value)}"
-        for name, value in entries.items()
-    )
-    return f"{{{', '.join(words)}}}"
+    words = ", ".join(f"{name}: {_word(value)}" for name, value in entries.items())
+    return f"{{{words}}}"
+
+
+def _word(value: Any) -> str:
+    """A value as YAML."""
+    plain = isinstance(value, str) and set(value) <= _PLAIN
+    return value if plain else json.dumps(value)
 
 
 def _schedule_changes(
