@@ -128,9 +128,14 @@ def amount(value: float) -> str:
     return _digits(value)
 
 
-def percent(value: float) -> str:
+def percent(value: float, decimals: int = 1) -> str:
     """A share to read: ``41.3 %``."""
-    return f"{100 * value:.1f} %"
+    return f"{100 * value:.{decimals}f} %"
+
+
+def signed_percent(value: float, decimals: int = 1) -> str:
+    """A change to read, with its sign: ``+41.3 %``."""
+    return f"{100 * value:+.{decimals}f} %"
 
 
 def _prefixed(value: float, base: float, names: tuple[str, ...]) -> str:

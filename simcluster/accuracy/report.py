@@ -101,7 +101,9 @@ def _table(titles: Sequence[str], groups: Mapping[Key, Mapping[SizeClass, Errors
 
 
 def _brief(errors: Errors | None) -> str:
-    return f"{errors.rows:,} rows | {errors.median:.1%} | {errors.bias:+.1%}" if errors else " | | "
+    if errors is None:
+        return " | | "
+    return f"{errors.rows:,} rows | {units.percent(errors.median)} | {units.signed_percent(errors.bias)}"
 
 
 def _worst(rows: Sequence[Prediction]) -> Table:
@@ -117,7 +119,7 @@ def _worst(rows: Sequence[Prediction]) -> Table:
                 units.size(prediction.row.size),
                 units.seconds(prediction.measured),
                 units.seconds(prediction.predicted),
-                f"{prediction.error:+.0%}",
+                units.signed_percent(prediction.error, 0),
                 prediction.how,
             ]
             for prediction in rows

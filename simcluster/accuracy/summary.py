@@ -9,6 +9,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
+from simcluster import units
 from simcluster.accuracy.prediction import FigurePrediction, Prediction
 from simcluster.accuracy.row import MeasuredRow
 from simcluster.deferred_dataclass import dataclass
@@ -62,8 +63,8 @@ class Errors:
     @property
     def cells(self) -> list[str]:
         """The texts of a table row, one for each title of ``FIGURES``."""
-        sizes = (f"{size:.1%}" for size in (self.mean, self.median, self.p90))
-        return [f"{self.rows:,}", *sizes, f"{self.worst:.0%}", f"{self.bias:+.1%}"]
+        sizes = (units.percent(size) for size in (self.mean, self.median, self.p90))
+        return [f"{self.rows:,}", *sizes, units.percent(self.worst, 0), units.signed_percent(self.bias)]
 
 
 FIGURES = ("rows", "mean", "median", "p90", "worst", "bias")

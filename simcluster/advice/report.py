@@ -15,7 +15,7 @@ from simcluster.advice.advice import Advice, Tip
 from simcluster.advice.combination import gains
 from simcluster.analysis import MemoryVerdict
 from simcluster.draw import Column, quantities, render_text, renderables_html, text_table
-from simcluster.tuning import Trial
+from simcluster.tuning import DIVIDED_ANEW, Trial
 
 _WIDEST_CHANGE = 52
 """Characters of a change behind which it goes on in the next line, so that a table has 100 columns."""
@@ -119,6 +119,9 @@ def _round(advice: Advice) -> Iterator[RenderableType]:
             [Column(wraps=True), Column(wraps=True)],
             [(_changes(tip.trial, width), tip.trial.refused) for tip in advice.impossible],
         )
+    if any(tip.trial.divides_anew for tip in advice.tips):
+        yield ""
+        yield Text(DIVIDED_ANEW, "dim")
     yield from _together(advice)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from simcluster import units
 from simcluster.calibration.figure_yaml import yaml_text
 from simcluster.calibration.fit import DeviceFit, StageFit
 from simcluster.cluster import Device, EfficiencyCurve
@@ -73,8 +74,9 @@ def _rounded(value: float) -> float:
 
 def _source(stage: StageFit) -> str:
     groups = ", ".join(sorted({row.row.source for row in stage.rows}))
-    left_out = f", {stage.unseen_shapes:.1%} on shapes left out" if stage.unseen_shapes is not None else ""
-    return f"fitted to {len(stage.rows)} rows ({groups}): median error {stage.after:.1%}{left_out}"
+    unseen = stage.unseen_shapes
+    left_out = "" if unseen is None else f", {units.percent(unseen)} on shapes left out"
+    return f"fitted to {len(stage.rows)} rows ({groups}): median error {units.percent(stage.after)}{left_out}"
 
 
 def _put(data: dict[str, Any], path: list[str], value: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simcluster import units
 from simcluster.accuracy import MeasuredKernel, device_of, kernel_task, stream_seconds
 from simcluster.calibration.figure_yaml import yaml_text
 from simcluster.calibration.shape_folds import fold_of
@@ -179,8 +180,9 @@ def implementation_data(fits: Sequence[PassFit], title: str) -> dict[str, Any]:
     operators: dict[str, Any] = {}
     for fit in fits:
         sources = ", ".join(sorted({row.row.source for row in fit.rows}))
-        left_out = "" if fit.unseen_shapes is None else f", {fit.unseen_shapes:.1%} on shapes left out"
-        source = f"{len(fit.rows)} rows ({sources}): median error {fit.error:.1%}{left_out}"
+        unseen = fit.unseen_shapes
+        left_out = "" if unseen is None else f", {units.percent(unseen)} on shapes left out"
+        source = f"{len(fit.rows)} rows ({sources}): median error {units.percent(fit.error)}{left_out}"
         figures: dict[str, Any] = {"traffic": _figure(float(f"{fit.traffic:.3g}"), source)}
         if fit.floor:
             figures["floor"] = _figure(f"{fit.floor * 1e6:.3g} us", source)

@@ -48,7 +48,7 @@ def fit_text(fit: DeviceFit, *, colour: bool = False) -> str:
 
 
 def _percent(error: float | None) -> str:
-    return "-" if error is None else f"{error:.1%}"
+    return "-" if error is None else units.percent(error)
 
 
 def passes_text(fits: Sequence[PassFit], *, colour: bool = False) -> str:
@@ -60,7 +60,7 @@ def passes_text(fits: Sequence[PassFit], *, colour: bool = False) -> str:
             f"{len(fit.rows):,}",
             f"{fit.traffic:.2f} x",
             units.seconds(fit.floor) if fit.floor else "-",
-            f"{fit.error:.1%}",
+            units.percent(fit.error),
             _percent(fit.unseen_shapes),
         ]
         for fit in fits

@@ -8,6 +8,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
+from simcluster import units
 from simcluster.calibration.figure_yaml import yaml_text
 from simcluster.calibration.fit import median_error
 from simcluster.calibration.run_fit import RunFit
@@ -65,4 +66,8 @@ def _errors(fit: RunFit) -> Iterator[list[str]]:
     for group in [*sorted(set(groups.tolist())), "all"]:
         chosen = groups == group if group != "all" else np.ones(len(groups), bool)
         columns = (fit.before, fit.after, fit.unseen_models, fit.unseen_sources)
-        yield [group, f"{chosen.sum():,}", *(f"{median_error(column[chosen]):.1%}" for column in columns)]
+        yield [
+            group,
+            f"{chosen.sum():,}",
+            *(units.percent(median_error(column[chosen])) for column in columns),
+        ]

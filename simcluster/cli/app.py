@@ -9,7 +9,7 @@ from functools import cache
 from typing import Annotated, Any, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperGroup
 from typer.main import get_command
 
 from simcluster._version import __version__
@@ -87,7 +87,20 @@ def _application(names: tuple[str, ...]) -> TyperGroup:
         commands.add_to(app, names)
     else:
         commands.list_in(app)
-    return cast("TyperGroup", get_command(app))
+    group = cast("TyperGroup", get_command(app))
+    _show_names_alone(group)
+    return group
+
+
+def _show_names_alone(command: Any) -> None:
+    """Shows arguments in help texts as ``SCENARIO``, not as ``SCENARIO <list[str]>``: typer has no option to
+    leave the types of Python out.
+    """
+    for member in getattr(command, "commands", {}).values():
+        _show_names_alone(member)
+    for parameter in command.params:
+        if isinstance(parameter, TyperArgument):
+            vars(parameter)["display_type_rich"] = lambda ctx: ""
 
 
 def _needed(arguments: Sequence[str]) -> tuple[str, ...]:

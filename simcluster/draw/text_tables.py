@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -52,8 +53,25 @@ def text_table(columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], 
             min_width=_least_width(column, [line[index] for line in lines]),
         )
     for line in lines:
-        table.add_row(*([""] if indent else []), *line)
+        cells = (
+            _IndentedText().append(cell) if column.wraps else cell
+            for cell, column in zip(line, wanted, strict=True)
+        )
+        table.add_row(*([""] if indent else []), *cells)
     return table
+
+
+class _IndentedText(Text):
+    """Text that keeps the indent of each of its lines where that wraps."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for line in self.split(allow_blank=True):
+            indent = len(line.plain) - len(line.plain.lstrip(" "))
+            if line.cell_len <= options.max_width or not 0 < indent < options.max_width:
+                yield from line.__rich_console__(console, options)
+                continue
+            for part in line[indent:].wrap(console, options.max_width - indent, overflow="fold"):
+                yield from Text.assemble(" " * indent, part).__rich_console__(console, options)
 
 
 class _WholeTable(Table):

@@ -13,6 +13,8 @@ from simcluster.tuning import Changes, OpenKnob, Trial, Trials, nearest_change, 
 FEW_TURNS = 3
 """Turns of a knob that are tried in their order, not by bisection."""
 
+_MESH = "parallel.mesh"
+
 
 def fitting_changes(trials: Trials, plan: RunDocument) -> tuple[tuple[Trial, ...], tuple[UntriedChange, ...]]:
     """For each knob the smallest change that fits, or its largest change if none does; then, if no knob alone
@@ -62,6 +64,7 @@ def _together(trials: Trials, alone: Mapping[str, Trial]) -> tuple[Trial, ...]:
     best: dict[tuple[str, ...], tuple[str, Trial]] = {}
     for name, trial in alone.items():
         keys = tuple(key for key, _ in trial.changes)
+        keys = (_MESH,) if _MESH in keys else keys  # with what the plan needs on that mesh
         if not trial.refused and (keys not in best or trial.nearness < best[keys][1].nearness):
             best[keys] = (name, trial)
     able = dict(best.values())

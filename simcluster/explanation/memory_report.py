@@ -14,7 +14,7 @@ from simcluster.draw import Column, quantities, text_table
 from simcluster.explanation.explanation import Explanation
 from simcluster.explanation.speed_changes import untried_text
 from simcluster.report import stage_titles
-from simcluster.tuning import Trial
+from simcluster.tuning import DIVIDED_ANEW, Trial
 
 ROWS = 12
 """Entries of the live set that are shown."""
@@ -62,6 +62,8 @@ def memory_parts(explanation: Explanation) -> Iterator[RenderableType]:
         yield ""
         yield Text("What would not", "bold")
         yield _failing(explanation)
+    if any(trial.divides_anew for trial in (*explanation.fitting, *explanation.failing)):
+        yield Text(DIVIDED_ANEW, "dim")
     if explanation.untried and not explanation.present.fits:
         yield ""
         yield Text(untried_text(explanation.untried), "dim")

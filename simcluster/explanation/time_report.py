@@ -17,6 +17,7 @@ from simcluster.explanation.explanation import Explanation
 from simcluster.explanation.speed_changes import untried_text
 from simcluster.report import stage_titles
 from simcluster.trace import RunDocument
+from simcluster.tuning import DIVIDED_ANEW
 
 OPERATORS, COLLECTIVES, TIPS = 8, 6, 8
 """Rows that are shown of each."""
@@ -181,6 +182,8 @@ def _tips(explanation: Explanation) -> Iterator[RenderableType]:
         yield text_table([*heads, *quantities("time", "against now", "memory")], rows)
     if explanation.untried and explanation.present.fits:
         yield Text(untried_text(explanation.untried), "dim")
+    if any(tip.trial.divides_anew for tip in helping):
+        yield Text(DIVIDED_ANEW, "dim")
     if explanation.tips or explanation.untried:
         yield ""
 

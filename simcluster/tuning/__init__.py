@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from simcluster.tuning.memory_knobs import OpenKnob, nearest_change, open_knobs
     from simcluster.tuning.offload_search import search_offload
     from simcluster.tuning.recompute_search import search_recompute
-    from simcluster.tuning.trials import Trial, Trials, trial_from_run
+    from simcluster.tuning.trials import DIVIDED_ANEW, Trial, Trials, trial_from_run
 else:
     __getattr__ = exported_lazily(
         __name__,
@@ -26,11 +26,12 @@ else:
             "memory_knobs": "OpenKnob nearest_change open_knobs",
             "offload_search": "search_offload",
             "recompute_search": "search_recompute",
-            "trials": "Trial Trials trial_from_run",
+            "trials": "DIVIDED_ANEW Trial Trials trial_from_run",
         },
     )
 
 __all__ = [
+    "DIVIDED_ANEW",
     "Attempt",
     "Changes",
     "FirstFit",

@@ -106,7 +106,7 @@ class _Search:
 
     def _noted_plan(self, trial: _Trial) -> Plan:
         parts = [
-            f"{name.replace('_', ' ')}{'' if parts == PARTS else f' {parts / PARTS:.0%}'}"
+            f"{name.replace('_', ' ')}{'' if parts == PARTS else f' {units.percent(parts / PARTS, 0)}'}"
             for name, parts in trial.choice
         ]
         chosen = f"{', '.join(parts) or 'nothing'} to the {self.spec.to}"

@@ -13,7 +13,7 @@ from simcluster.errors import SimclusterError
 from simcluster.plan import Plan
 from simcluster.scenario import Scenario
 from simcluster.trace import Run
-from simcluster.tuning.knobs import Changes
+from simcluster.tuning.knobs import AUTO, Changes
 from simcluster.tuning.trial_run import TrialRun
 
 Choice = TypeVar("Choice", bound=Hashable)
@@ -110,6 +110,14 @@ class Trial:
         """The changes as ``KEY=VALUE``."""
         return tuple(f"{key}={text}" for key, text in self.changes)
 
+    @property
+    def divides_anew(self) -> bool:
+        """Whether layers that the scenario lists by stage are divided anew, as the list fits no more."""
+        return any(f"stages: {AUTO}" in text for _, text in self.changes)
+
+
+DIVIDED_ANEW = "stages: auto divides the layers anew: the list of the scenario is of other stages or chunks."
+"""What ``Trial.divides_anew`` means to a reader."""
 
 Simulate = Callable[[Scenario], Run]
 

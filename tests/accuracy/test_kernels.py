@@ -11,6 +11,7 @@ import math
 from functools import cache
 from pathlib import Path
 
+from simcluster import units
 from simcluster.accuracy import KernelGrouping, predict_kernels, read_kernels
 from simcluster.accuracy.kernels import kernel_errors
 from simcluster.document import Document
@@ -47,8 +48,8 @@ def medians():
 def table():
     lines = ["| kernels | rows | median | p90 | bias |", "|---|--:|--:|--:|--:|"]
     for name, errors in kernel_errors(predictions()).items():
-        figures = f"{errors.median:.1%} | {errors.p90:.0%} | {errors.bias:+.1%}"
-        lines.append(f"| {name} | {errors.rows:,} | {figures} |")
+        sizes = f"{units.percent(errors.median)} | {units.percent(errors.p90, 0)}"
+        lines.append(f"| {name} | {errors.rows:,} | {sizes} | {units.signed_percent(errors.bias)} |")
     return "\n".join(lines) + "\n"
 
 

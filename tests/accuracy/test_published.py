@@ -40,8 +40,8 @@ def table():
         found = summary(row["scenario"])
         figure, shown = SHOWN[row["figure"]]
         name = f"[{found['name']}](../../scenarios/{row['scenario']}.yaml)"
-        values = f"{shown(row['measured'])} | {shown(found[row['figure']])} | {error(row):+.0%}"
-        lines.append(f"| {name} | {figure} | {values} |")
+        values = f"{shown(row['measured'])} | {shown(found[row['figure']])}"
+        lines.append(f"| {name} | {figure} | {values} | {units.signed_percent(error(row), 0)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -21,7 +21,7 @@ def row_of_all(name):
 
 def time_error(row):
     """The error of the step time, in percent, also where a throughput was published."""
-    error = int(row[-1].rstrip("%"))
+    error = int(row[-1].rstrip(" %"))
     return error if row[1] == "step" else round(100 * (1 / (1 + error / 100) - 1))
 
 
@@ -32,9 +32,9 @@ def table():
     lines = [
         "| compared with published figures | rows | median error | spread |",
         "|---|--:|--:|---|",
-        f"| step time of whole training runs | {len(steps)} | {median(map(abs, steps)):.0f}%"
-        f" | {min(steps):+d}% to {max(steps):+d}% |",
-        f"| peak memory of training runs | {memory[2]} | {memory[3]} | 90% of the rows within {memory[4]} |",
+        f"| step time of whole training runs | {len(steps)} | {median(map(abs, steps)):.0f} %"
+        f" | {min(steps):+d} % to {max(steps):+d} % |",
+        f"| peak memory of training runs | {memory[2]} | {memory[3]} | 90 % of the rows within {memory[4]} |",
         f"| time of collectives from 16 MiB | {large[0].split()[0]} | {large[1]} | bias {large[2]} |",
         f"| time of collectives below 16 MiB | {small[0].split()[0]} | {small[1]} | bias {small[2]} |",
     ]

@@ -91,7 +91,7 @@ def _worst(rows: Sequence[KernelPrediction]) -> Table:
                 row.how,
                 units.seconds(row.measured),
                 units.seconds(row.predicted),
-                f"{row.error:+.0%}",
+                units.signed_percent(row.error, 0),
             ]
             for row in rows
         ],

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
+from simcluster import units
 from simcluster.accuracy.runs.predict import RunFigure, RunPrediction
 from simcluster.accuracy.runs.report import figure_text, run_errors_by_group
 from simcluster.accuracy.summary import FIGURES
@@ -114,7 +115,7 @@ def _point(point: RunPrediction, x: float, y: float, colours: dict[str, str]) ->
     figures = (figure_text(point.figure, value) for value in (point.measured, point.predicted))
     measured, predicted = figures
     told = f"{point.row.name}: {words['model']} on {point.row.count('num_devices')} x {words['hardware']}; "
-    told += f"measured {measured}, predicted {predicted} ({point.error:+.1%})"
+    told += f"measured {measured}, predicted {predicted} ({units.signed_percent(point.error)})"
     colour = colours[point.row.group]
     look = f'r="4" fill="{colour}" fill-opacity=".65"'
     return f'<circle cx="{x:.1f}" cy="{y:.1f}" {look}><title>{escape(told)}</title></circle>'

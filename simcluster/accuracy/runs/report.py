@@ -86,8 +86,9 @@ def runs_markdown(predictions: Sequence[RunPrediction]) -> str:
     """A Markdown table: a line per group and figure, with rows, median, 90th percentile and bias."""
     lines = ["| runs | figure | rows | median | p90 | bias |", "|---|---|--:|--:|--:|--:|"]
     for (name, figure), errors in run_errors_by_group(predictions).items():
-        cells = f"{errors.rows:,} | {errors.median:.1%} | {errors.p90:.1%} | {errors.bias:+.1%}"
-        lines.append(f"| {name} | {figure} | {cells} |")
+        sizes = f"{units.percent(errors.median)} | {units.percent(errors.p90)}"
+        bias = units.signed_percent(errors.bias)
+        lines.append(f"| {name} | {figure} | {errors.rows:,} | {sizes} | {bias} |")
     return "\n".join(lines) + "\n"
 
 
@@ -101,7 +102,7 @@ def _verdicts(predictions: Sequence[RunPrediction]) -> list[RenderableType]:
 def _rankings(predictions: Sequence[RunPrediction]) -> list[RenderableType]:
     """How well the plans of each model on each machine are put in order, with a title; nothing if few are."""
     lines = [
-        [*choice, f"{ranking.rows}", f"{ranking.correlation:.2f}", f"{ranking.regret:.1%}"]
+        [*choice, f"{ranking.rows}", f"{ranking.correlation:.2f}", units.percent(ranking.regret)]
         for choice, ranking in rank_plans(predictions).items()
     ]
     titles: list[Column | str] = ["runs", Column("model", wraps=True), *quantities("seq_len")]
@@ -160,7 +161,7 @@ def _worst(rows: Sequence[RunPrediction]) -> Table:
                     figure_text(prediction.figure, value)
                     for value in (prediction.measured, prediction.predicted)
                 ),
-                f"{prediction.error:+.0%}",
+                units.signed_percent(prediction.error, 0),
             ]
             for prediction in rows
         ],
@@ -170,5 +171,5 @@ def _worst(rows: Sequence[RunPrediction]) -> Table:
 def figure_text(figure: RunFigure, value: float) -> str:
     """A figure with its unit."""
     if figure is RunFigure.ACTIVATION_SHARE:
-        return f"{value:.0%}"
+        return units.percent(value, 0)
     return units.seconds(value) if figure is RunFigure.STEP else units.size(value)

@@ -66,6 +66,10 @@ JsonFile = Annotated[
     typer.Option(metavar="FILE|-", help="Write the result there; - prints it instead of the summary."),
 ]
 
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Also list what the framework profile changes.")
+]
+
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No table, no progress.")]
 
 

@@ -16,6 +16,14 @@ from simcluster.plan import layers_by_block_method
 RECOMPUTED_PER_RANK = "recompute_per_rank"
 """The fact that MindSpeed's number of recomputed layers is that of a rank, not of every chunk."""
 
+OVERLAPPED_REDUCTION: Mapping[str, Any] = {
+    "overlap": True,
+    "limit": {"elements": 40_000_000, "elements_per_rank": 1_000_000},
+}
+"""Megatron's ``--overlap-grad-reduce``: buckets of at least max(40 M, 1 M x data-parallel ranks) elements,
+where ``--ddp-bucket-size`` says nothing (DistributedDataParallelConfig.bucket_size).
+"""
+
 
 def state_framework(facts: Facts, names: list[str], otherwise: str) -> None:
     """States the framework profile that the arguments imply; ``ideal``, with a warning, if there is none."""
@@ -27,6 +35,10 @@ def state_framework(facts: Facts, names: list[str], otherwise: str) -> None:
     because = f"--{hint.replace('_', '-')}" if hint else "assumed: nothing in the file tells the version"
     if profile == "nemo":
         because += ": Megatron-Core with overlap"
+    if profile == "megatron-core" and "overlap_grad_reduce" in names:
+        text = "--overlap-grad-reduce: Megatron-Core, gradients overlap in buckets of its default size"
+        facts.default("framework", {"use": profile, "reduction": OVERLAPPED_REDUCTION}, text)
+        return
     state_profile(facts, profile, because)
 
 

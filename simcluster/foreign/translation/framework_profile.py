@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
+from simcluster.document import validate_data
 from simcluster.foreign.reading import Flag
 from simcluster.foreign.translation.facts import Alternatives, Facts
 from simcluster.plan import FrameworkSpec
@@ -37,12 +38,12 @@ def decided_by_profile(facts: Facts, flag: Flag) -> None:
 
 def profile_says(facts: Facts, path: str) -> object:
     """What the framework profile of the facts writes for a switch; None if it has none, or is unknown."""
-    name = facts.get("framework")
-    if isinstance(name, Mapping):  # a profile with changes
-        name = name.get("use")
+    written = facts.get("framework")
+    name = written.get("use") if isinstance(written, Mapping) else written  # a profile with changes
     if name not in FrameworkSpec.entries():
         return None
-    switch: object = FrameworkSpec.load(name)
+    changed = dict(written) if isinstance(written, Mapping) else {"use": name}
+    switch: object = validate_data(changed, FrameworkSpec)
     for key in path.split("."):
         switch = getattr(switch, key, None)
     return switch.value if isinstance(switch, Enum) else switch

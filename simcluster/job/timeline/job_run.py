@@ -131,7 +131,7 @@ class _JobRun:
         done = self.trainer.samples / self.trainer.total
         passed = units.seconds(self.trainer.now_ns / NANOSECONDS)
         return PlanError(
-            f"after {passed} {done:.1%} of the steps are done: {why}",
+            f"after {passed} {units.percent(done)} of the steps are done: {why}",
             path="job.failures",
             hint="things break faster than the job recovers; save more often, or lower job.failures.rate",
         )

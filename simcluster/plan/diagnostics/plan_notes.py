@@ -108,7 +108,7 @@ def padding_notes(graph: Graph, strategies: Strategies, mesh: Mesh) -> Iterator[
         operators = f"{count:,} operator{'s' * (count > 1)}"
         yield (
             f"{dim} {size:,} padded to {whole:,} over {over} in {operators}: "
-            f"{(whole - size) / whole:.0%} of that work is padding"
+            f"{units.percent((whole - size) / whole, 0)} of that work is padding"
         )
 
 

@@ -23,10 +23,15 @@ from simcluster.report.comparison.comparison import Comparison, FigureRow, Side,
 from simcluster.report.content import emphasised_verdict, verdict_text
 
 
-def comparison_text(comparison: Comparison, *, width: int | None = None, colour: bool = False) -> str:
-    """A comparison as text, at most ``width`` columns wide (default: the terminal's, up to 120)."""
+def comparison_text(
+    comparison: Comparison, *, width: int | None = None, colour: bool = False, details: bool = False
+) -> str:
+    """A comparison as text, at most ``width`` columns wide (default: the terminal's, up to 120).
+
+    ``details``: also each change by a framework profile that the others do not make, not their number alone.
+    """
     columns = screen_width(width)
-    return render_text(Group(*_parts(comparison, columns, colour)), width=columns, colour=colour)
+    return render_text(Group(*_parts(comparison, columns, colour, details)), width=columns, colour=colour)
 
 
 def _verdict(side: Side) -> Text:
@@ -37,7 +42,7 @@ def _verdict(side: Side) -> Text:
     return Text(emphasised_verdict(side.summary), "bold yellow" if said == "tight" else "bold red")
 
 
-def _parts(comparison: Comparison, width: int, colour: bool) -> Iterator[RenderableType]:
+def _parts(comparison: Comparison, width: int, colour: bool, details: bool) -> Iterator[RenderableType]:
     rows: list[list[Cell]] = [[side.letter, side.name, _verdict(side)] for side in comparison.sides]
     yield text_table([Column(style="bold"), Column(wraps=True), Column()], rows)
     yield ""
@@ -47,7 +52,8 @@ def _parts(comparison: Comparison, width: int, colour: bool) -> Iterator[Rendera
         yield Text(f"Note: {caveat}", "yellow")
     yield ""
     if comparison.differences:
-        yield text_table([Column("What differs"), Column(), Column(wraps=True)], _differences(comparison))
+        differing = _differences(comparison, details)
+        yield text_table([Column("What differs"), Column(), Column(wraps=True)], differing)
         yield ""
     yield _figures("Figures", comparison, comparison.figures)
     yield ""
@@ -100,9 +106,13 @@ def describe_trade(trade: Trade, first: Side) -> Iterator[RenderableType]:
         yield Padding(Text(sentence), (0, 0, 0, 3), expand=False)
 
 
-def _differences(comparison: Comparison) -> Iterator[Sequence[Cell]]:
+def _differences(comparison: Comparison, details: bool) -> Iterator[Sequence[Cell]]:
     for label, own in comparison.differences:
-        for side, text in zip(comparison.sides, own, strict=True):
+        for side, listed in zip(comparison.sides, own, strict=True):
+            number = listed.count("; ") + 1
+            counted = label == "framework" and number > 1 and not details
+            text = f"{side.documents['plan']['framework']} makes {number} changes of its own; -v lists them"
+            text = text if counted else listed
             yield ("  " + label if side is comparison.sides[0] else "", side.letter, text or Text("-", "dim"))
 
 

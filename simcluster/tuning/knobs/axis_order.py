@@ -8,8 +8,8 @@ from typing import Any
 
 from simcluster import units
 from simcluster.scenario import Scenario
+from simcluster.tuning.knobs.adapted_stages import mesh_changes
 from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
-from simcluster.tuning.knobs.mesh_axes import mesh_change
 from simcluster.tuning.knobs.present_run import PresentRun
 
 _INNERMOST = ("expert", "context", "tensor")
@@ -36,7 +36,7 @@ class AxisOrderKnob(Knob):
         for order in (last, [*outer, *others, *inner]):
             if _effective(sizes, order) not in yielded:
                 yielded.append(_effective(sizes, order))
-                yield mesh_change({name: sizes[name] for name in order})
+                yield mesh_changes(scenario, plan, {name: sizes[name] for name in order})
 
     def reason(self, present: PresentRun) -> str:
         """Groups of an axis that communicates in every layer span hosts."""

@@ -34,7 +34,7 @@ class ContextParallelismKnob(Knob):
         if training is None or training.seq_len < LONG_SEQUENCE:
             return
         size = scenario.spec.parallel.sizes.get("context", 1)
-        for changes in doubled(scenario, "context"):
+        for changes in doubled(scenario, plan, "context"):
             size *= 2
             if training.seq_len % (2 * size):
                 return
@@ -58,8 +58,8 @@ class LessContextParallelismKnob(Knob):
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """Half of them: with twice the data parallelism, then with twice the tensor parallelism."""
         if scenario.spec.parallel.sizes.get("context", 1) > 1:
-            yield from halved(scenario, "context", "data")
-            yield from halved(scenario, "context", "tensor")
+            yield from halved(scenario, plan, "context", "data")
+            yield from halved(scenario, plan, "context", "tensor")
 
     def reason(self, present: PresentRun) -> str:
         """Keys and values that travel are exposed."""

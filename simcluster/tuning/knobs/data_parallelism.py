@@ -7,8 +7,8 @@ from typing import Any
 
 from simcluster import units
 from simcluster.scenario import Scenario
+from simcluster.tuning.knobs.adapted_stages import mesh_changes
 from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
-from simcluster.tuning.knobs.mesh_axes import mesh_change
 from simcluster.tuning.knobs.present_run import PresentRun
 from simcluster.tuning.knobs.schedules import LARGE_BUBBLE
 from simcluster.tuning.knobs.tensor_collectives import EXPOSED_TENSOR
@@ -35,18 +35,13 @@ class DataParallelismKnob(Knob):
         None where the batch has fewer samples than there are devices.
         """
         mesh, devices = scenario.spec.parallel.sizes, scenario.cluster.num_devices
-        batch, size = int(plan["global_batch"]), int(plan["micro_batch"]) * scenario.spec.parallel.copies
+        batch = int(plan["global_batch"])
         shared = [axis for axis, ranks in mesh.items() if ranks > 1 and axis != "data"]
         if not shared or not set(shared) <= {"tensor", "pipeline"} or batch % devices:
             return
-        changes = list(mesh_change({"data": devices}))
-        schedule = scenario.spec.parallel.schedule
-        if schedule.kind != "1f1b" or schedule.stages != "auto":
-            changes.append(("parallel.schedule", "1f1b"))
+        changes = list(mesh_changes(scenario, plan, {"data": devices}))
         if scenario.spec.parallel.overlap:
             changes.append(("parallel.overlap", "{}"))  # of axes that the mesh then does not have
-        if (batch // devices) % size:
-            changes.append(("training.micro_batch", str(scenario.spec.parallel.copies)))
         for sharding in ("{zero: 1}", "fsdp"):
             yield (*changes, ("parallel.optimizer_sharding", sharding))
 

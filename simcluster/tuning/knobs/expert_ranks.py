@@ -29,7 +29,7 @@ class ExpertParallelismKnob(Knob):
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """Twice as many, at the cost of data parallelism, as long as the experts divide."""
         size, experts = scenario.spec.parallel.sizes.get("expert", 1), _num_experts(scenario)
-        for changes in doubled(scenario, "expert") if experts else ():
+        for changes in doubled(scenario, plan, "expert") if experts else ():
             size *= 2
             if experts % size:
                 return
@@ -54,7 +54,7 @@ class LessExpertParallelismKnob(Knob):
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """Half of them, with twice the data parallelism."""
         if scenario.spec.parallel.sizes.get("expert", 1) > 1:
-            yield from halved(scenario, "expert", "data")
+            yield from halved(scenario, plan, "expert", "data")
 
     def reason(self, present: PresentRun) -> str:
         """Tokens that are sent to experts are exposed."""

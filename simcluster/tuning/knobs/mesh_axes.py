@@ -8,6 +8,7 @@ from typing import Any
 
 from simcluster import units
 from simcluster.scenario import Scenario
+from simcluster.tuning.knobs.adapted_stages import mesh_changes
 from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
 from simcluster.tuning.knobs.present_run import PresentRun
 from simcluster.tuning.knobs.schedules import bubble_reason
@@ -38,7 +39,7 @@ class ModelParallelismKnob(Knob):
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """Twice as many, at the cost of data parallelism, and so on."""
-        return doubled(scenario, self.axis)
+        return doubled(scenario, plan, self.axis)
 
     def reason(self, present: PresentRun) -> str:
         """The states of the model are too large, or gradients travel too long."""
@@ -71,9 +72,9 @@ class LessTensorParallelismKnob(Knob):
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """Half of them: with twice the data parallelism, then with twice the stages."""
-        yield from halved(scenario, "tensor", "data")
+        yield from halved(scenario, plan, "tensor", "data")
         if scenario.spec.training is not None:
-            yield from halved(scenario, "tensor", "pipeline")
+            yield from halved(scenario, plan, "tensor", "pipeline")
 
     def reason(self, present: PresentRun) -> str:
         """Their communication is exposed."""
@@ -91,9 +92,8 @@ class FewerStagesKnob(Knob):
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """Half of them: with twice the data parallelism, then with twice the tensor parallelism."""
-        if scenario.spec.parallel.schedule.stages == "auto":
-            yield from halved(scenario, "pipeline", "data")
-            yield from halved(scenario, "pipeline", "tensor")
+        yield from halved(scenario, plan, "pipeline", "data")
+        yield from halved(scenario, plan, "pipeline", "tensor")
 
     def reason(self, present: PresentRun) -> str:
         """The bubble is large."""
@@ -101,7 +101,7 @@ class FewerStagesKnob(Knob):
         return why and f"{why}, with half the stages about half of it"
 
 
-def doubled(scenario: Scenario, axis: str) -> Iterator[Changes]:
+def doubled(scenario: Scenario, plan: Mapping[str, Any], axis: str) -> Iterator[Changes]:
     """Twice as many ranks on an axis, half as many on the data axis, and so on.
 
     A new axis stands where it belongs: the pipeline outermost, what communicates in every layer innermost.
@@ -116,10 +116,10 @@ def doubled(scenario: Scenario, axis: str) -> Iterator[Changes]:
             return
         mesh["data"] //= 2
         mesh[axis] = 2 * mesh.get(axis, 1)
-        yield mesh_change({name: mesh[name] for name in order})
+        yield mesh_changes(scenario, plan, {name: mesh[name] for name in order})
 
 
-def halved(scenario: Scenario, axis: str, other: str) -> Iterator[Changes]:
+def halved(scenario: Scenario, plan: Mapping[str, Any], axis: str, other: str) -> Iterator[Changes]:
     """Half as many ranks on one axis, twice as many on another."""
     mesh = dict(scenario.spec.parallel.sizes)
     if mesh.get(axis, 1) % 2:
@@ -130,12 +130,7 @@ def halved(scenario: Scenario, axis: str, other: str) -> Iterator[Changes]:
     if other not in scenario.spec.parallel.sizes:
         order = [name for name in dict.fromkeys(("pipeline", "data", *mesh)) if name in mesh]
         order.sort(key=lambda name: name == "tensor")  # innermost, where it may be new
-    yield mesh_change({name: mesh[name] for name in order if mesh[name] > 1 or name != axis})
-
-
-def mesh_change(sizes: Mapping[str, int]) -> Changes:
-    """The mesh with these axes, outermost first."""
-    return (("parallel.mesh", f"{{{', '.join(f'{name}: {size}' for name, size in sizes.items())}}}"),)
+    yield mesh_changes(scenario, plan, {name: mesh[name] for name in order if mesh[name] > 1 or name != axis})
 
 
 def _too_large(present: PresentRun) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from simcluster import units
 from simcluster.scenario import Scenario
+from simcluster.tuning.knobs.adapted_stages import recompute_changes, schedule_text
 from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
 from simcluster.tuning.knobs.present_run import PresentRun
 
@@ -45,8 +45,10 @@ class InterleavedScheduleKnob(Knob):
         per_stage, left = divmod(sum(plan["layers_per_stage"]), stages)
         present = (spec.chunks or 2) if spec.kind == "interleaved" else 1
         more = [chunks for chunks in range(present + 1, per_stage + 1) if per_stage % chunks == 0]
+        recomputed = (*recompute_changes(scenario, per_stage * stages, stages, chunks_alone=True),)
         for chunks in [] if left else more[:_MOST_CHUNKS]:
-            yield (("parallel.schedule", schedule_text(scenario, "interleaved", chunks=chunks)),)
+            text = schedule_text(scenario, stages, kind="interleaved", chunks=chunks)
+            yield (("parallel.schedule", text), *recomputed)
 
     def reason(self, present: PresentRun) -> str:
         """The bubble is large."""
@@ -65,11 +67,13 @@ class ZeroBubbleKnob(Knob):
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """The backward in two halves: in the memory of 1F1B, then in V."""
-        if len(plan["layers_per_stage"]) == 1:
+        stages, num_layers = len(plan["layers_per_stage"]), sum(plan["layers_per_stage"])
+        if stages == 1:
             return
-        for kind in ("zb_h1", "zb_v"):
+        recomputed = (*recompute_changes(scenario, num_layers, stages, chunks_alone=True),)
+        for kind in ("zb_h1", "zb_v") if num_layers >= 2 * stages else ("zb_h1",):
             if scenario.spec.parallel.schedule.kind != kind:
-                yield (("parallel.schedule", schedule_text(scenario, kind)),)
+                yield (("parallel.schedule", schedule_text(scenario, stages, kind=kind)), *recomputed)
 
     def reason(self, present: PresentRun) -> str:
         """The bubble is large."""
@@ -87,8 +91,9 @@ class OneForwardOneBackwardKnob(Knob):
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """1F1B, where GPipe is asked for."""
-        if scenario.spec.parallel.schedule.kind == "gpipe" and len(plan["layers_per_stage"]) > 1:
-            yield (("parallel.schedule", schedule_text(scenario, "1f1b")),)
+        stages = len(plan["layers_per_stage"])
+        if scenario.spec.parallel.schedule.kind == "gpipe" and stages > 1:
+            yield (("parallel.schedule", schedule_text(scenario, stages, kind="1f1b")),)
 
     def reason(self, present: PresentRun) -> str:
         """There are more micro-batches than stages, so that GPipe keeps more activations."""
@@ -109,10 +114,9 @@ class OverlappedTransfersKnob(Knob):
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """Receives posted ahead, where kernels wait for transfers."""
-        spec = scenario.spec.parallel.schedule
-        if len(plan["layers_per_stage"]) > 1 and (spec.p2p or scenario.framework.p2p) != "overlapped":
-            changed = schedule_text(scenario, spec.kind, chunks=spec.chunks, p2p="overlapped")
-            yield (("parallel.schedule", changed),)
+        spec, stages = scenario.spec.parallel.schedule, len(plan["layers_per_stage"])
+        if stages > 1 and (spec.p2p or scenario.framework.p2p) != "overlapped":
+            yield (("parallel.schedule", schedule_text(scenario, stages, p2p="overlapped")),)
 
     def reason(self, present: PresentRun) -> str:
         """Transfers are exposed."""
@@ -122,18 +126,3 @@ class OverlappedTransfersKnob(Knob):
             if share
             else ""
         )
-
-
-def schedule_text(
-    scenario: Scenario,
-    kind: str,
-    chunks: int | None = None,
-    p2p: str | None = None,
-    stages: Sequence[int] = (),
-) -> str:
-    """``parallel.schedule`` of another kind, with what the scenario says of transfers."""
-    spec = scenario.spec.parallel.schedule
-    entries = {"kind": kind, "chunks": chunks, "p2p": p2p or spec.p2p}
-    if stages or (kind == spec.kind and spec.stages != "auto"):
-        entries["stages"] = json.dumps(list(stages) or spec.stages)
-    return f"{{{', '.join(f'{key}: {value}' for key, value in entries.items() if value)}}}"

@@ -7,9 +7,9 @@ from typing import Any
 
 from simcluster import units
 from simcluster.scenario import Scenario
+from simcluster.tuning.knobs.adapted_stages import schedule_text
 from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
 from simcluster.tuning.knobs.present_run import PresentRun
-from simcluster.tuning.knobs.schedules import schedule_text
 
 UNEQUAL_WORK = 0.02
 """By which share the busiest rank computes longer than the mean from which on that is worth a change."""
@@ -29,8 +29,10 @@ class UnevenStagesKnob(Knob):
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
         """A layer of the last stage to one in the middle, then one of the first stage, too."""
         schedule, layers = scenario.spec.parallel.schedule, list(plan["layers_per_stage"])
-        if schedule.chunks is not None or len(layers) < _LEAST_STAGES or min(layers) < 2:
+        if len(layers) < _LEAST_STAGES or min(layers) < 2:
             return
+        if schedule.build().chain(len(layers)).num_chunks > 1:
+            return  # layers are then listed by chunk, of which which is moved is another question
         # Stages keep activations the longer, the nearer to the first they are: those behind have room.
         layers[-1] -= 1
         layers[-2] += 1
@@ -49,5 +51,4 @@ class UnevenStagesKnob(Knob):
 
 
 def _staged(scenario: Scenario, layers: list[int]) -> Changes:
-    text = schedule_text(scenario, scenario.spec.parallel.schedule.kind, stages=layers)
-    return (("parallel.schedule", text),)
+    return (("parallel.schedule", schedule_text(scenario, len(layers), stages=layers)),)

@@ -323,3 +323,10 @@ def test_schema(simcluster):
     code, out, _ = simcluster("schema")
     assert code == 0
     assert json.loads(out) == scenario_schema()
+
+
+@pytest.mark.parametrize("command", ["run", "compare", "catalog", "export"])
+def test_help_has_no_types_of_python(simcluster, command):
+    code, out, _ = simcluster(command, "--help")
+    assert code == 0
+    assert "<str>" not in out and "<list" not in out

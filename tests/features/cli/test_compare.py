@@ -75,3 +75,14 @@ def test_jobs_of_two_policies(simcluster, here, small):
     document = json.loads(out)
     assert document["job_s"]["replace hosts"] == [300.0, 300.0, 0.0]
     assert document["figures"]["interruptions of the job"] == [1.0] * 3
+
+
+def test_changes_by_a_framework_profile_are_counted(simcluster, small):
+    varied = ("compare", "small.yaml", "--vary", "framework=ideal,megatron-core")
+    code, out, _ = simcluster(*varied)
+    assert code == 0
+    assert "changes of its own; -v lists them" in " ".join(out.split())
+    assert "gradients reduced after the backward" not in " ".join(out.split())
+    code, out, _ = simcluster(*varied, "-v")
+    assert code == 0
+    assert "gradients reduced after the backward" in " ".join(out.split())

@@ -101,3 +101,13 @@ def test_examples_of_settings_work_as_they_are_printed(simcluster, here, line):
 
 def test_there_are_such_examples():
     assert len(PRINTED) >= 2
+
+
+def test_changes_by_the_framework_profile_are_counted(simcluster, small):
+    changed = ("lint", "small.yaml", "--set", "framework=megatron-core")
+    code, out, _ = simcluster(*changed)
+    assert code == 0
+    assert "changes; -v lists them" in " ".join(out.split())
+    code, out, _ = simcluster(*changed, "--verbose")
+    assert code == 0
+    assert "gradients reduced after the backward" in " ".join(out.split())

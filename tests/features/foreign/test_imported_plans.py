@@ -9,7 +9,7 @@ from simcluster.foreign import UserAdditions, importer, translate_file, translat
 from simcluster.model import MemoryPlace
 from simcluster.model.operators.optimizer import OptimizerOperator
 from simcluster.scenario import Scenario
-from simcluster.simulation import build_scenario, verify
+from simcluster.simulation import build_scenario, simulate, verify
 from tests.support import deepspeed_files, megatron_launches, mindformers_files, nemo_files
 from tests.support.covering import quick
 from tests.support.expert_files import EXPERTS_OF_MEGATRON, EXPERTS_OF_MINDFORMERS
@@ -143,3 +143,14 @@ def test_experts_of_mindformers_give_the_values_of_one_device():
     given = UserAdditions("atlas-800t-a2", 1)
     found = translate_file(importer("mindformers"), EXPERTS_OF_MINDFORMERS, "m.yaml", given)
     assert verify(Scenario.of(found.data)).agrees
+
+
+@pytest.mark.parametrize("sharding", ["", "--use-distributed-optimizer "])
+def test_overlapped_gradients_of_megatron_are_exposed_less(sharding):
+    """--overlap-grad-reduce alone, without --overlap-param-gather."""
+
+    def exposed(arguments):
+        found = megatron_launches.read(megatron_launches.LINE + "--use-mcore-models " + sharding + arguments)
+        return simulate(Scenario.of(found.data)).documents["summary"]["exposed_communication_s"]["data"]
+
+    assert exposed("--overlap-grad-reduce") < 0.8 * exposed("")

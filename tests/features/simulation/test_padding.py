@@ -120,8 +120,8 @@ def test_windows_over_a_padded_dim_are_refused_in_words():
 def test_it_is_told_which_dims_are_padded_and_what_that_wastes():
     built = build_scenario(uneven(recipe="megatron"))
     notes = "\n".join(built.plan.notes)
-    assert "heads 6 padded to 8 over tensor (4) in 8 operators: 25% of that work is padding" in notes
-    assert "ffn 42 padded to 44 over tensor (4) in 6 operators: 5% of that work is padding" in notes
+    assert "heads 6 padded to 8 over tensor (4) in 8 operators: 25 % of that work is padding" in notes
+    assert "ffn 42 padded to 44 over tensor (4) in 6 operators: 5 % of that work is padding" in notes
     nodes = {
         node["name"]: node
         for block in layouts_document(built)

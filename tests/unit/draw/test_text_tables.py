@@ -54,3 +54,12 @@ def test_no_figure_is_cut_and_no_column_dropped_on_a_narrow_screen(width):
     )
     assert all(cell in text[1] for cell in ("layer.forward", "data", "295.25 us", "33.25 %", "1.25 ms"))
     assert "..." not in "".join(text) and "…" not in "".join(text)
+
+
+def test_lines_that_wrap_keep_their_indent():
+    cell = "parallel.mesh={pipeline: 8, data: 8}\n  parallel.schedule={kind: 1f1b, stages: auto}"
+    columns, row = [Column(wraps=True), "why"], [cell, "more stages, and fewer ranks"]
+    found = [line.rstrip() for line in lines(columns, [row], width=58)][1:]
+    assert found[0].split("  ")[0] == "parallel.mesh={pipeline: 8,"
+    assert found[1] == "data: 8}"
+    assert found[2:4] == ["  parallel.schedule={kind:", "  1f1b, stages: auto}"]

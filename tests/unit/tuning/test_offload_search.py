@@ -50,12 +50,12 @@ def offloaded(monkeypatch):
     ("lacking", "saved", "said"),
     [
         (0, (1, 1, 1), "everything fits, so nothing leaves the devices"),
-        (PARTS // 2, (1, 1, 1), "optimizer states 50% to the host; "),
+        (PARTS // 2, (1, 1, 1), "optimizer states 50 % to the host; "),
         (PARTS, (1, 1, 1), "optimizer states to the host; "),
-        (PARTS + PARTS // 4, (1, 1, 1), "optimizer states, activations 25% to the host; "),
+        (PARTS + PARTS // 4, (1, 1, 1), "optimizer states, activations 25 % to the host; "),
         # What saves nothing stays, and what must stay is passed over.
         (PARTS, (0, 1, 1), "activations to the host; "),
-        (PARTS, (None, 2, 1), "activations 50% to the host; "),
+        (PARTS, (None, 2, 1), "activations 50 % to the host; "),
         (
             4 * PARTS,
             (1, 1, 1),

@@ -88,8 +88,8 @@ def _costs(measured: DeviceMeasurement) -> str:
         lines.append(f"collectives: skipped, the library has none of these: {', '.join(lacking)}")
     if measured.spread > WIDE:
         lines.append(
-            f"the middle half of the launches lies {measured.spread:.0%} apart: other programs use "
-            "this machine, and the figures are those of a busy one"
+            f"the middle half of the launches lies {units.percent(measured.spread, 0)} apart: other programs "
+            "use this machine, and the figures are those of a busy one"
         )
     return "\n".join(lines) + "\n"
 
@@ -105,7 +105,7 @@ def _collectives(measured: DeviceMeasurement, host: HostFit, colour: bool) -> st
             units.size(benchmark.num_bytes),
             units.seconds(seconds),
             units.seconds(predicted),
-            f"{predicted / seconds - 1:+.0%}",
+            units.signed_percent(predicted / seconds - 1, 0),
         ]
         for benchmark, seconds, predicted in host.compared
     ]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from simcluster.cli.arguments.options import Settings, changes
+from simcluster.cli.arguments.options import Settings, Verbose, changes
 from simcluster.cli.output.exit_code import ExitCode
 
 EXAMPLES = (
@@ -35,6 +35,7 @@ def compare(
         Path | None, typer.Option(metavar="FILE", help="Also draw it, as a page for a browser.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    verbose: Verbose = False,
 ) -> ExitCode:
     """Compare plans: what each gains or costs in time and memory.
 
@@ -58,7 +59,7 @@ def compare(
 
         print_json(orjson.dumps(comparison.document(), option=orjson.OPT_INDENT_2) + b"\n")
     else:
-        print_result(comparison_text(comparison, colour=has_colour()), drawn=True)
+        print_result(comparison_text(comparison, colour=has_colour(), details=verbose), drawn=True)
     if html is not None:
         write_text(html, comparison_page(comparison))
     over = any(verdict_text(side.summary) == "does not fit" for side in comparison.sides)

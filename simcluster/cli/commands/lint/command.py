@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from simcluster.cli.arguments.options import Scenarios, Settings, changes
+from simcluster.cli.arguments.options import Scenarios, Settings, Verbose, changes
 from simcluster.cli.output.exit_code import ExitCode
 
 EXAMPLES = (
@@ -19,6 +19,7 @@ def lint(
     scenarios: Scenarios,
     settings: Settings = None,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that check scenarios.")] = 1,
+    verbose: Verbose = False,
 ) -> ExitCode:
     """Check scenarios and plan them without running them.
 
@@ -31,7 +32,7 @@ def lint(
     from simcluster.workers import parallel_map
 
     changed, worst = tuple(changes(settings)), ExitCode.DONE
-    asked = [LintRequest(path, changed, has_colour()) for path in scenarios]
+    asked = [LintRequest(path, changed, has_colour(), verbose) for path in scenarios]
     for path, result in zip(scenarios, parallel_map(lint_scenario, asked, jobs), strict=True):
         if result is None:
             print_problems(f"{path}: the process that looked at it was killed, twice")

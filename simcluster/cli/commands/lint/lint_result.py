@@ -17,6 +17,8 @@ class LintRequest:
     path: str
     changes: tuple[tuple[str, str], ...]
     colour: bool
+    details: bool = False
+    """Whether what the framework profile changes is listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,4 +62,4 @@ def _looked_at(asked: LintRequest) -> LintResult:
         built = build_scenario(scenario, search=False)
     except SimclusterError as error:
         return LintResult(error=error)
-    return LintResult(planned_text(asked.path, built, colour=asked.colour))
+    return LintResult(planned_text(asked.path, built, colour=asked.colour, details=asked.details))

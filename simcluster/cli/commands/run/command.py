@@ -15,6 +15,7 @@ from simcluster.cli.arguments.options import (
     Settings,
     TraceFile,
     TraceRanks,
+    Verbose,
     changes,
 )
 from simcluster.cli.output.exit_code import ExitCode
@@ -69,9 +70,7 @@ def run(
     unfold: Annotated[
         bool, typer.Option("--unfold", help="Simulate every rank, not one of each class of equal ranks.")
     ] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also list what the framework profile changes.")
-    ] = False,
+    verbose: Verbose = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no progress.")] = False,
 ) -> ExitCode:
     """Simulate scenarios and say where time, memory and traffic go.

@@ -285,8 +285,18 @@ def test_muon():
 def test_effectless_and_framework_flags():
     found = read(BASE + "--log-interval 10 --seed 1 --overlap-grad-reduce --moe-router-topk 2")
     assert fates(found, "--log-interval") == [TranslationStatus.EFFECTLESS]
-    assert fates(found, "--overlap-grad-reduce") == [TranslationStatus.PROFILE]
+    assert fates(found, "--overlap-grad-reduce") == [TranslationStatus.EFFECTLESS]
     assert fates(found, "--moe-router-topk") == [TranslationStatus.EFFECTLESS]
+
+
+def test_overlapped_reduction_alone_is_a_change_of_the_profile():
+    limit = {"elements": 40_000_000, "elements_per_rank": 1_000_000}
+    for more in ("", " --use-distributed-optimizer"):
+        found = read(f"{BASE} --overlap-grad-reduce{more}")
+        overlapped = {"use": "megatron-core", "reduction": {"overlap": True, "limit": limit}}
+        assert found.data["framework"] == overlapped
+    both = read(f"{BASE} --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather")
+    assert both.data["framework"] == "nemo"
 
 
 @pytest.mark.parametrize(
