@@ -11,18 +11,10 @@ from simcluster.foreign.megatron.muon_arguments import state_muon
 from simcluster.foreign.megatron.vocabulary import state_vocabulary
 from simcluster.foreign.translation import Alternatives, Facts, state_positions, state_profile, state_windows
 from simcluster.model import ATTENTION_CORES
-from simcluster.plan import layers_by_block_method
+from simcluster.plan import MEGATRON_BUCKETS, layers_by_block_method
 
 RECOMPUTED_PER_RANK = "recompute_per_rank"
 """The fact that MindSpeed's number of recomputed layers is that of a rank, not of every chunk."""
-
-OVERLAPPED_REDUCTION: Mapping[str, Any] = {
-    "overlap": True,
-    "limit": {"elements": 40_000_000, "elements_per_rank": 1_000_000},
-}
-"""Megatron's ``--overlap-grad-reduce``: buckets of at least max(40 M, 1 M x data-parallel ranks) elements,
-where ``--ddp-bucket-size`` says nothing (DistributedDataParallelConfig.bucket_size).
-"""
 
 
 def state_framework(facts: Facts, names: list[str], otherwise: str) -> None:
@@ -37,7 +29,9 @@ def state_framework(facts: Facts, names: list[str], otherwise: str) -> None:
         because += ": Megatron-Core with overlap"
     if profile == "megatron-core" and "overlap_grad_reduce" in names:
         text = "--overlap-grad-reduce: Megatron-Core, gradients overlap in buckets of its default size"
-        facts.default("framework", {"use": profile, "reduction": OVERLAPPED_REDUCTION}, text)
+        facts.default(
+            "framework", {"use": profile, "reduction": {"overlap": True, "limit": MEGATRON_BUCKETS}}, text
+        )
         return
     state_profile(facts, profile, because)
 

@@ -16,6 +16,7 @@ from simcluster.plan.spec.communication_fusion import (
 from simcluster.plan.spec.framework import (
     BEHIND_GATHERS,
     IDEAL,
+    MEGATRON_BUCKETS,
     AllocatorSpec,
     BucketSpec,
     FrameworkMemorySpec,
@@ -59,6 +60,7 @@ __all__ = [
     "BEHIND_GATHERS",
     "IDEAL",
     "MB",
+    "MEGATRON_BUCKETS",
     "PATH",
     "USUAL",
     "USUAL_SEARCH",

@@ -6,12 +6,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from simcluster import units
+from simcluster.plan import MEGATRON_BUCKETS
 from simcluster.scenario import Scenario
 from simcluster.tuning.knobs.knob import Changes, Knob, KnobPurpose
 from simcluster.tuning.knobs.present_run import PresentRun
 
 _EXPOSED_DATA = 0.01
 _HOST_SHARE = 0.01
+
+
+def _flow(section: Mapping[str, object]) -> str:
+    """A section of a scenario on one line."""
+    return "{" + ", ".join(f"{key}: {value}" for key, value in section.items()) + "}"
 
 
 def exposed_data(present: PresentRun) -> str:
@@ -59,20 +65,26 @@ class GradientOverlapKnob(Knob):
     of_training = True
 
     def turns(self, scenario: Scenario, plan: Mapping[str, Any]) -> Iterator[Changes]:
-        """Both switches of the framework profile, where one is off."""
+        """Both switches of the framework profile, where one is off; one whole buffer is cut too."""
         framework = scenario.framework
         if plan["data_parallel_ways"] == 1:
             return
-        if framework.reduction.overlap and framework.gather.value == "overlapped":
+        reduction = framework.reduction
+        if reduction.overlap and framework.gather.value == "overlapped":
             return
         data = scenario.document.data if scenario.document is not None else None
         written = data.get("framework", framework.name) if isinstance(data, dict) else None
-        switches = ("overlap_grad_reduce", "overlap_param_gather")
+        changes = {"overlap": "true"}
+        if reduction.bucket == "whole" and reduction.limit is None:  # is ready when the backward has ended
+            changes["limit"] = _flow(MEGATRON_BUCKETS)
         if isinstance(written, str):  # a name alone holds no key that could be changed
-            named = ", ".join(f"{switch}: true" for switch in switches)
-            yield (("framework", f"{{use: {written}, {named}}}"),)
+            profile = {"use": written, "reduction": _flow(changes), "gather": "overlapped"}
+            yield (("framework", _flow(profile)),)
         else:
-            yield tuple((f"framework.{switch}", "true") for switch in switches)
+            paths = {f"reduction.{key}": value for key, value in changes.items()}
+            yield tuple(
+                (f"framework.{key}", value) for key, value in {**paths, "gather": "overlapped"}.items()
+            )
 
     def reason(self, present: PresentRun) -> str:
         """Communication is exposed."""

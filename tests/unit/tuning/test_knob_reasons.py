@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from simcluster.plan import FrameworkSpec
 from simcluster.registry import kinds
 from simcluster.scenario import Scenario
 from simcluster.tuning import Knob, KnobPurpose, open_knobs, reasoned_knobs
@@ -210,6 +211,17 @@ def test_switches_of_a_profile_with_other_switches_are_kept():
     (changes,) = reasons(**figures)["gradient overlap"].knob.turns
     changed = present.scenario.changed(()).changed(changes).framework
     assert changed.prefetch == 2 and changed.reduction.overlap and changed.gather.value == "overlapped"
+    assert changed.reduction.limit is not None, "one buffer of all gradients overlaps with nothing"
+
+
+@pytest.mark.parametrize(("profile", "cut"), [("megatron-core", True), ("deepspeed-zero", False)])
+def test_gradients_that_overlap_are_reduced_in_parts(profile, cut):
+    figures = {"framework": profile, "exposed": {"data": 0.2}}
+    (changes,) = reasons(**figures)["gradient overlap"].knob.turns
+    changed = made_up_run(**figures).scenario.changed(changes).framework
+    before = FrameworkSpec.load(profile).reduction
+    assert (before.bucket == "whole" and before.limit is None) == cut
+    assert changed.reduction.overlap and (changed.reduction.limit != before.limit) == cut
 
 
 def test_explain_is_offered_what_saves_memory_alone():

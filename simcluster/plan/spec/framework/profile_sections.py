@@ -60,6 +60,12 @@ class BucketSpec(Section):
         return self
 
 
+MEGATRON_BUCKETS = {"elements": 40_000_000, "elements_per_rank": 1_000_000}
+"""The limit of Megatron's ``--overlap-grad-reduce``: buckets of at least max(40 M, 1 M x data-parallel ranks)
+elements, where ``--ddp-bucket-size`` says nothing (DistributedDataParallelConfig.bucket_size).
+"""
+
+
 class GradientReductionSpec(Section):
     """How parameter gradients are summed over the data-parallel ranks, once per step."""
 
