@@ -150,7 +150,7 @@ def recompute_changes(
     """Recomputed layers that are counted by stage, for another number of stages or of chunks on each.
 
     Of a list the most of any stage, in proportion, on each of them; all where a stage has no more.
-    ``chunks_alone``: only the number of chunks is another one, which a count for every stage does not mind.
+    ``chunks_alone``: only the number of chunks is another one: a count for every stage stays as it is.
     """
     spec = scenario.spec.parallel.recompute
     counts = _recomputed_by_stage(spec.layers)
