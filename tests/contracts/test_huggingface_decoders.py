@@ -110,7 +110,11 @@ def test_layers_with_a_window_and_without(tmp_path):
 
 @pytest.mark.parametrize(
     ("config", "said"),
-    [(GEMMA2, "cap on attention scores"), (SMOLLM, "simulated with them"), (OLMO3, "follow attention and MLP")],
+    [
+        (GEMMA2, "cap on attention scores"),
+        (SMOLLM, "simulated with them"),
+        (OLMO3, "follow attention and MLP"),
+    ],
 )
 def test_what_costs_next_to_nothing_is_said_to_be_left_out(tmp_path, config, said):
     load(tmp_path, config)

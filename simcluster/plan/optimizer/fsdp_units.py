@@ -122,20 +122,18 @@ class _Unit:
 
     def _whole_gradient(self, accumulator: str, role: Role) -> str:
         """The name of one micro-batch's gradient, which goes into the accumulator no longer directly."""
-        writers = [node for node in self.nodes if accumulator in node.outputs]
         whole = whole_name(accumulator)
         kind = replace(self.values[accumulator], role=Role.GRADIENT)
         self.values[whole] = replace(kind, role=role)
-        terms = [whole] if len(writers) == 1 else [f"{whole}{index}" for index in range(len(writers))]
-        renamed: dict[str, str] = {}
-        for node, term in zip(writers, terms, strict=True):
+        # An operator that reads one parameter twice (a norm's scale as its bias) makes two terms.
+        written = sum(node.outputs.count(accumulator) for node in self.nodes)
+        terms = [whole] if written == 1 else [f"{whole}{index}" for index in range(written)]
+        for term in terms:
             self.values.setdefault(term, kind)
-            renamed[node.name] = term
+        left = iter(terms)
         self.nodes = [
-            replace(
-                node, outputs=tuple(renamed[node.name] if out == accumulator else out for out in node.outputs)
-            )
-            if node.name in renamed
+            replace(node, outputs=tuple(next(left) if out == accumulator else out for out in node.outputs))
+            if accumulator in node.outputs
             else node
             for node in self.nodes
         ]

@@ -46,8 +46,9 @@ def test_a_small_update_is_compared_by_the_last_place_of_its_weight():
     assert_right(drawn, {"kind": "adamw", "eps": 1e-3}, None, 2)
 
 
-def test_a_norm_whose_scale_is_its_bias_adds_both_terms_of_its_gradient():
-    """Each by a kernel of its own, where the framework's norms do not add to gradient buffers themselves."""
+@pytest.mark.parametrize("sharding", [None, {"zero": 2}, {"zero": 3}])
+def test_a_norm_whose_scale_is_its_bias_adds_both_terms_of_its_gradient(sharding):
+    """Each by a kernel of its own, where norms do not add to gradient buffers themselves; before a scatter."""
     build = BlockBuilder("net", DType.FP32)
     x = build.feed("x", TensorType((BATCH, 4, 8), DType.FP32))
     rows, logits = ("batch", "seq", "d1"), ("batch", "seq", "classes")
@@ -60,7 +61,7 @@ def test_a_norm_whose_scale_is_its_bias_adds_both_terms_of_its_gradient():
     loss, _ = build.adds("loss", CrossEntropy(1 / 64, logits), made, targets)
     network = Network(build.block(outputs={}, loss=loss))
     splits = [{"match": f"layers.0.{node.name}", "split": {"batch": []}} for node in build.nodes]
-    assert_right((network, splits), "sgd", None, 1, precision="bf16", accumulate=[])
+    assert_right((network, splits), "sgd", sharding, 1, precision="bf16", accumulate=[])
 
 
 ODD = {**CASES, "drawn": networks(sizes=UNEVEN)}
