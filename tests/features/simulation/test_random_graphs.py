@@ -48,7 +48,7 @@ def test_a_small_update_is_compared_by_the_last_place_of_its_weight():
 
 @pytest.mark.parametrize("sharding", [None, {"zero": 2}, {"zero": 3}])
 def test_a_norm_whose_scale_is_its_bias_adds_both_terms_of_its_gradient(sharding):
-    """Each by a kernel of its own, where norms do not add to gradient buffers themselves; before a scatter."""
+    """Each by a kernel of its own, where norms do not add to gradient buffers; before a scatter."""
     build = BlockBuilder("net", DType.FP32)
     x = build.feed("x", TensorType((BATCH, 4, 8), DType.FP32))
     rows, logits = ("batch", "seq", "d1"), ("batch", "seq", "classes")
