@@ -217,12 +217,10 @@ def _model(facts: Facts) -> None:
     """GPT-NeoX's layers: biases everywhere, no dropout, its own widths of gated MLPs."""
     if "one norm" in facts.known:
         flag = facts.drop("one norm")
-        counts = facts.get("model.parallel") is not None
-        otherwise = "without gpt_j_residual"
-        if counts:
+        if "model.parallel" in facts.known:
             facts.replace("model.parallel", "one_norm", flag)
         else:
-            facts.effectless(flag, otherwise)
+            facts.effectless(flag, "without gpt_j_residual")
     facts.default("model.norm", "layer", "GPT-NeoX's default")
     facts.default("model.positions", "learned", "GPT-NeoX's default")
     facts.default("model.tied", True, "GPT-NeoX's default")

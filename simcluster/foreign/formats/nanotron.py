@@ -142,8 +142,7 @@ _OWN: Mapping[str, Meaning] = {
     ),
     "tokenizer.tokenizer_name_or_path": has_no_effect,
     "lighteval": has_no_effect,
-    "model.model_config.is_mamba_config": refuses_setting(STATE_SPACE),
-    "general.run": lambda facts, flag: facts.effectless(flag),
+    "general.run": has_no_effect,
 }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from simcluster.foreign.deepspeed import ZERO
 from simcluster.foreign.importer_interface import UserAdditions
@@ -47,13 +48,13 @@ def _loaded(facts: Facts, flag: Flag) -> None:
 
 def _model(facts: Facts, flag: Flag) -> None:
     name = flag.value[0] if isinstance(flag.value, list) and flag.value else flag.value
-    read_hub_name(facts, Flag(flag.name, name, flag.text, flag.where, flag.missing, flag.condition), _MODEL)
+    read_hub_name(facts, replace(flag, value=name), _MODEL)
 
 
 def _adapters(facts: Facts, flag: Flag) -> None:
     said = flag.value[0] if isinstance(flag.value, list) else flag.value
     kind = None if said == "full" else said
-    reads_adapter_kind(facts, Flag(flag.name, kind, flag.text, flag.where, flag.missing, flag.condition))
+    reads_adapter_kind(facts, replace(flag, value=kind))
 
 
 def _packed(facts: Facts, flag: Flag) -> None:
